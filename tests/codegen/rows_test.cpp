@@ -308,3 +308,29 @@ TEST(Stream, EveryLoopFetchesTheNextRowIntoTheSecondLevel) {
   EXPECT_EQ(count(text, "__builtin_prefetch(in1 + (4096L*i1000 + i1001 + 1024L), 0, 2)"), 1u) << text;
   EXPECT_EQ(count(text, "__builtin_prefetch("), 4u) << text;
 }
+
+// Sums over rows are computed for many columns at a time. Every column has the bits that it has among few: threads get
+// pieces of other sizes.
+TEST(Rows, SumsOfManyColumns) {
+  for (const std::int64_t rows : {70, 300})
+    for (const std::int64_t columns : {63, 64, 100, 300, 1023, 1024, 1300}) {
+      SCOPED_TRACE(str_cat(rows, " x ", columns));
+      Graph g;
+      const Tensor x = g.input("x", {rows, columns}), y = g.input("y", {rows, columns});
+      g.output("sums", sum(x * y, 0));
+      g.output("largest", amax(x, 0));
+      const std::map<std::string, Value> in{{"x", numbers(DType::F32, {rows, columns}, 1)},
+                                            {"y", numbers(DType::F32, {rows, columns}, 2)}};
+      const Results want = interpret(g, in, {}, Rounding::Wide, true);
+      const Graph tidy = transform(g, generic()).graph;
+      const Graph c1 = transform(tidy, cpu({.threads = 1})).graph;
+      EXPECT_EQ(count(sources(c1), columns < 1024 ? "_ += 64)" : "_ += 128)"), columns < 64 ? 0u : 2u);
+      const Results one = test::run_guarded(c1, in, {}, test::Against::Front);
+      expect_close(want, one, "C");
+      const Graph c3 = transform(tidy, cpu({.threads = 3})).graph;
+      EXPECT_TRUE(same_bits(one, test::run_guarded(c3, in, {}, test::Against::Back))) << "threads change bits";
+      if (backends::cpu::find_llvm().path.empty()) continue;
+      const Graph llvm = transform(tidy, cpu({.threads = 2, .jit = {.compiler = "llvm"}})).graph;
+      expect_close(want, test::run_guarded(llvm, in, {}, test::Against::Back), "LLVM");
+    }
+}

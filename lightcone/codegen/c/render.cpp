@@ -216,7 +216,7 @@ void CRenderer::lane_body(const std::vector<int>& values, const std::string& sym
   }
   for (int id : values)
     if (arrays_.contains(id))
-      line(std::string(register_type(instr(id).dtype)) + " v" + std::to_string(id) + "[" + std::to_string(kLanes) +
+      line(std::string(register_type(instr(id).dtype)) + " v" + std::to_string(id) + "[" + std::to_string(lanes_) +
            "] __attribute__((aligned(64)));");
   for (const auto& [id, first] : widened)
     line("lc_" + std::string(name(instr(id).dtype)) + "_to_f32_v(v" + std::to_string(id) + ", in" +
@@ -439,21 +439,58 @@ void CRenderer::lanes_of(int id) {
   lane_loop_ = id;
   lane_base_ = base;
   find_arrays(id);
-  open("for (long " + base + " = " + from + "; " + base + " < " + to + "; " + base + " += " + full + ") {");
+  line("long " + base + " = " + from + ";");
+  if (const int columns = columns_at_once(id)) {
+    lanes_ = columns;
+    const std::string wide = std::to_string(lanes_);
+    open("for (; " + base + " + " + wide + " <= " + to + "; " + base + " += " + wide + ") {");
+    lane_step(l, wide);
+    close();
+    lanes_ = kLanes;
+  }
+  open("for (; " + base + " < " + to + "; " + base + " += " + full + ") {");
   for (const bool tail : {false, true}) {
     if (tail && id > 0 && l.tile < 0 && whole_vectors(l)) break;  // a multiple of the lanes has no remainder
     open(tail ? "else {" : "if (" + base + " + " + full + " <= " + to + ") {");
     if (tail) line("const int w = (int)(" + to + " - " + base + ");");
-    const std::string width = tail ? "w" : full;
-    block(l.body, true, width);
-    open("for (int l = 0; l < " + width + "; ++l) {");
-    line("const long " + l.symbol + " = " + base + " + l;");
-    store();
-    close();
+    lane_step(l, tail ? "w" : full);
     close();
   }
   close();
   lane_loop_ = -1;
+}
+void CRenderer::lane_step(const Loop& l, const std::string& width) {
+  block(l.body, true, width);
+  open("for (int l = 0; l < " + width + "; ++l) {");
+  line("const long " + l.symbol + " = " + lane_base_ + " + l;");
+  store();
+  close();
+}
+
+// Returns the number of columns that are summed side by side if the loop's values are sums over rows of neighbouring
+// columns, without functions or numbers that are computed by whole vectors; else 0. A line of each row at a time would
+// be fetched as slowly as memory answers, because hardware prefetchers follow neighbouring lines: 8 GB/s, and 21 with
+// eight lines (8,192 rows of 4,096 columns, two cores of an Intel Xeon with AMX). Few columns are shared out in pieces
+// of four lines.
+int CRenderer::columns_at_once(int id) const {
+  constexpr std::size_t kMost = 16;  // instructions: their values of all columns stay in the first-level cache
+  constexpr std::int64_t kFew = 1024;
+  const Loop& l = loop_at(id);
+  const int columns = (l.extent.bounds().hi < kFew ? 4 : 8) * kLanes;
+  if (k_.reductions.empty() || k_.instrs.size() > kMost || is_half(k_.dtype)) return 0;
+  if (l.extent.bounds().hi < columns) return 0;
+  bool neighbours = false;
+  for (std::size_t v = 0; v < k_.instrs.size(); ++v) {
+    const Instr& i = k_.instrs[v];
+    if (by_vectors(static_cast<int>(v))) return 0;
+    if (i.code != Code::Load) continue;
+    if (is_half(k_.buffers[static_cast<std::size_t>(i.buffer)]) || !(i.valid == Dim(1))) return 0;
+    neighbours = neighbours || coefficient(i.offset, l.symbol) == 1;
+  }
+  const bool floats = std::all_of(k_.reductions.begin(), k_.reductions.end(), [this](const Reduction& r) {
+    return !keyed(r) && register_type(r.dtype) == "float";
+  });
+  return neighbours && floats ? columns : 0;
 }
 
 // Returns the number of bodies if the loop is unrolled, else 0. A loop over few concatenated pieces occurs in the

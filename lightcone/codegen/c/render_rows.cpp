@@ -39,27 +39,29 @@ void CRenderer::begin_sums(int id, bool vector) {
   const bool lanes = loop_at(r.inner_loop).lanes && !vector;
   begin_blocks(l.reduction, vector || lanes);
   if (!vector && !lanes) return line(type + " " + acc + " = " + identity(r) + ";");
-  line((keyed(r) ? "int" : type) + " " + acc + (lanes ? "_" : "") + "[" + std::to_string(kLanes) +
-       "] __attribute__((aligned(64)));");
-  line("for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " + acc + (lanes ? "_" : "") +
-       "[l] = " + key(r, identity(r)) + ";");
+  const std::string count = std::to_string(lanes_);
+  line((keyed(r) ? "int" : type) + " " + acc + (lanes ? "_" : "") + "[" + count + "] __attribute__((aligned(64)));");
+  line("for (int l = 0; l < " + count + "; ++l) " + acc + (lanes ? "_" : "") + "[l] = " + key(r, identity(r)) + ";");
 }
 
 // Declares the sums of blocks and their rounding errors (schedule/blocks.cpp), for all lanes or for one number.
 void CRenderer::begin_blocks(int reduction, bool array) {
   if (!blocked(k_, reduction)) return;
-  const std::string all = "[" + std::to_string(kLanes) + "] __attribute__((aligned(64))) = {0};";
+  const std::string all = "[" + std::to_string(lanes_) + "] __attribute__((aligned(64))) = {0};";
   for (const char* name : {"b", "e"}) line("float " + (name + std::to_string(reduction)) + (array ? all : " = 0.0f;"));
 }
 std::string CRenderer::end_block(int reduction, bool array, const std::string& sums) const {
-  const std::string n = std::to_string(reduction), by = array ? "" : "&";
-  return (array ? "lc_blocks(" : "lc_block(") + by + "b" + n + ", " + by + "e" + n + ", " + by + sums + ");";
+  const std::string n = std::to_string(reduction), by = array ? "" : "&", at = lanes_ > kLanes ? " + u" : "";
+  const std::string each =
+      at.empty() ? "" : "for (int u = 0; u < " + std::to_string(lanes_) + "; u += " + std::to_string(kLanes) + ") ";
+  return each + (array ? "lc_blocks(" : "lc_block(") + by + "b" + n + at + ", " + by + "e" + n + at + ", " + by + sums +
+         at + ");";
 }
 void CRenderer::end_blocks(int reduction, bool array, const std::string& sums) {
   if (!blocked(k_, reduction)) return;
   const std::string n = std::to_string(reduction), l = array ? "[l]" : "";
   line(end_block(reduction, array, sums));
-  line((array ? "for (int l = 0; l < " + std::to_string(kLanes) + "; ++l) " : "") + sums + l + " = b" + n + l + " + e" +
+  line((array ? "for (int l = 0; l < " + std::to_string(lanes_) + "; ++l) " : "") + sums + l + " = b" + n + l + " + e" +
        n + l + ";");
 }
 // Ends a block after a vector of the loop; `next` is the position after that vector.

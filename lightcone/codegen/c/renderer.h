@@ -51,6 +51,8 @@ class CRenderer {
   void output_lanes(int id);
   bool is_short_with_guards(const Loop& l) const;
   void lanes_of(int id);
+  void lane_step(const Loop& l, const std::string& width);
+  int columns_at_once(int id) const;
   std::vector<Dim> uniform_conditions(int id) const;
   std::set<int> known_inside(int id) const;
   Dim valid_here(const Instr& i) const;
@@ -119,6 +121,7 @@ class CRenderer {
   std::set<int> rounded_later_;  // values that are rounded only when the result is narrowed
   int lane_loop_ = -1;           // the output loop whose lanes are being written
   std::string lane_base_;
+  int lanes_ = kLanes;        // iterations of it that are being written: kLanes, or columns_at_once()
   std::set<int> passed_;      // live_between_stages()
   std::vector<Dim> certain_;  // conditions that hold where code is being written
   SymbolValues fixed_;        // current values of the symbols of unrolled loops
