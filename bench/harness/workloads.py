@@ -238,7 +238,7 @@ def training():
         goals = [("than", "best", 1.0)]
         yield row("train-" + model, spec, 1e3, "ms", ("f32", flop), ["torch", "torch.compile"], goals, 1e-4, flop=flop)
         if model != "mlp":  # torch.autocast on the other side
-            spec = dict(spec, dtype="bf16")
+            spec = dict(spec, dtype="bf16", precision="medium")
             goals = goals + [("than", "torch.compile", 1.3 if model == "resnet18" else 1.4, "amx_bf16")]
             yield row("train-%s-bf16" % model, spec, 1e3, "ms", ("bf16", flop), ["torch", "torch.compile"], goals, 5e-3, flop=flop)
 

@@ -89,7 +89,8 @@ std::unique_ptr<Workload> make_gemm(const Json& w) {
   // y = x w^T, as torch.nn.Linear: the weight in the workload's dtype, x rounded to it by Precision::Medium, the result
   // in f32
   const Tensor weight = net.parameter("w", {n, n});
-  return net.finish(matmul(net.input("x", {rows_of(w), n}), weight.transpose(0, 1)));
+  const Tensor x = net.input("x", {rows_of(w), n}, 1, net.dtype());
+  return net.finish(matmul(to(x, DType::F32), weight.transpose(0, 1)));
 }
 
 }  // namespace lc::bench

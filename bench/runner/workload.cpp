@@ -52,11 +52,11 @@ Tensor Net::parameter(const std::string& name, std::vector<std::int64_t> shape) 
   return nn::parameter(graph_, name, Shape(shape.begin(), shape.end()), stored).value();
 }
 
-Tensor Net::input(const std::string& name, std::vector<std::int64_t> shape, float scale) {
+Tensor Net::input(const std::string& name, std::vector<std::int64_t> shape, float scale, DType dtype) {
   std::size_t count = 1;
   for (const std::int64_t n : shape) count *= static_cast<std::size_t>(n);
-  given_.push_back({name, DType::F32, input_values(name, count, scale), false});
-  return graph_.input(name, Shape(shape.begin(), shape.end()));
+  given_.push_back({name, dtype, input_values(name, count, scale), false});
+  return graph_.input(name, Shape(shape.begin(), shape.end()), dtype);
 }
 
 Tensor Net::ids(const std::string& name, std::vector<std::int64_t> shape, std::int64_t below) {

@@ -25,7 +25,8 @@ class Net {
   Graph& graph() { return graph_; }
   // Adds a parameter with the values of parameter_values(), stored in the workload's dtype (vectors always as f32).
   Tensor parameter(const std::string& name, std::vector<std::int64_t> shape);
-  Tensor input(const std::string& name, std::vector<std::int64_t> shape, float scale = 1);
+  Tensor input(const std::string& name, std::vector<std::int64_t> shape, float scale = 1, DType dtype = DType::F32);
+  DType dtype() const { return dtype_; }
   Tensor ids(const std::string& name, std::vector<std::int64_t> shape, std::int64_t below);  // i32
   enum class Bound { Unknown, Copy };  // the known limit of the workload
   std::unique_ptr<Workload> finish(Tensor y, Bound bound = Bound::Unknown);

@@ -111,7 +111,11 @@ void put_sums(const float* sums, i64 distance, float* c, i64 c_m, i64 rows, i64 
   }
 #endif
   static_cast<void>(streamed);
-  for (i64 i = 0; i < rows; ++i) std::memcpy(c + i * c_m, sums + i * distance, static_cast<std::size_t>(columns) * 4);
+  for (i64 i = 0; i < rows; ++i, sums += distance, c += c_m) {
+    i64 j = 0;
+    for (; j + WIDTH <= columns; j += WIDTH) store(c + j, load(sums + j));
+    for (; j < columns; ++j) c[j] = sums[j];
+  }
 }
 
 // ---- bf16 --------------------------------------------------------------------------------------
