@@ -67,6 +67,15 @@ void step(const std::byte* a, const std::byte* b0, const std::byte* b1, Fetched<
   fetched.step();
   if constexpr (Both) dots.template operator()<3, 5, 7>();
 }
+// Some steps. Addresses are numbers of its own: the instructions may change any memory, so that others would be loaded
+// anew in each step.
+template <bool Both, class Dots>
+void all_steps(const std::byte* a, const std::byte* b0, const std::byte* b1, i64 steps, const void* soon,
+               const Dots& dots) {
+  Fetched<> fetched(soon);
+  for (; steps > 0; --steps, a += 2 * kTileBytes, b0 += kTileBytes, b1 += kTileBytes)
+    step<Both>(a, b0, b1, fetched, dots);
+}
 constexpr auto kDotsBf16 = []<int C, int A, int B>() { TILES::dot_bf16<C, A, B>(); };
 constexpr auto kDotsInt8 = []<int C, int A, int B>() { TILES::dot_int8<C, A, B>(); };
 template <bool Both = true, class Dots>
@@ -221,11 +230,8 @@ void tile_bf16(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
                const void* soon) {
   const GroupsOf<2> groups(b, b_group, columns);
   const auto* x = static_cast<const std::byte*>(a);
-  sums_in_c(c, c_m, rows, columns, add, [&]<bool Both>() {
-    Fetched<> fetched(soon);
-    for (i64 at = 0; at < (depth + 31) / 32 * kTileBytes; at += kTileBytes)
-      step<Both>(x + 2 * at, groups.at[0] + at, groups.at[1] + at, fetched, kDotsBf16);
-  });
+  sums_in_c(c, c_m, rows, columns, add,
+            [&]<bool Both>() { all_steps<Both>(x, groups.at[0], groups.at[1], (depth + 31) / 32, soon, kDotsBf16); });
 }
 
 // ---- f32 as sums of two or three bf16 numbers ---------------------------------------------------
@@ -383,9 +389,10 @@ void tile_int8(const void* a, const void* b, i64 b_group, i64 depth, float* c, i
   store_tile(acc, c, c_m, rows, columns, add);
 }
 
-// Exact products: C and the sums are int32. A strip is i8 [steps][32][64], then i32 start[32]: what the sums of a row
-// begin with, because B's bytes are stored with an offset of 128. The size of every step includes a row of `start`.
-constexpr int kExactA = 2 * kTileBytes + 2 * 64;
+// Exact products: C and the sums are int32. A strip is i8 [steps][32][64], then what the sums of a row begin with,
+// because B's bytes are stored with an offset of 128: i32 [32][16] with kStartSteps or more steps, each row 16 times,
+// as tiles load it for all columns; else i32 [32]. The size of every step includes a part of that.
+constexpr int kStartSteps = 8, kStartBytes = kSide * kTile * 4, kExactA = 2 * kTileBytes + kStartBytes / kStartSteps;
 inline std::int32_t sum_of_bytes(const std::int8_t* p) {
   std::int32_t sum = 0;
   for (int e = 0; e < kExactStep; ++e) sum += p[e];
@@ -427,7 +434,10 @@ void pack_a_exact(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int, vo
         start[r] -= 128 * sum_of_bytes(out);
       }
     }
-    std::memcpy(strip + steps * 2 * kTileBytes, start, sizeof start);
+    if (steps < kStartSteps) std::memcpy(strip + steps * 2 * kTileBytes, start, sizeof start);
+    else
+      for (int r = 0; r < kSide; ++r)
+        std::fill_n(reinterpret_cast<std::int32_t*>(strip + steps * 2 * kTileBytes) + r * kTile, kTile, start[r]);
   }
 }
 void tile_exact(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 rows, i64 columns,
@@ -435,26 +445,25 @@ void tile_exact(const void* a, const void* b, i64 b_group, i64 depth, float* c, 
   const GroupsOf<2> groups(b, b_group, columns);
   const auto* x = static_cast<const std::byte*>(a);
   const i64 steps = (depth + kExactStep - 1) / kExactStep;
-  const auto* start = reinterpret_cast<const std::int32_t*>(x + steps * 2 * kTileBytes);
-  const auto run = [&]<bool Both>() {
-    Fetched<> fetched(soon);
-    for (i64 s = 0; s < steps; ++s)
-      step<Both>(x + s * 2 * kTileBytes, groups.at[0] + s * kTileBytes, groups.at[1] + s * kTileBytes, fetched,
-                 kDotsInt8);
-  };
+  const auto* starts = reinterpret_cast<const std::int32_t*>(x + steps * 2 * kTileBytes);
+  const bool wide = steps >= kStartSteps;
+  const auto start = [&](i64 row) { return starts[wide ? row * kTile : row]; };
+  const auto run = [&]<bool Both>() { all_steps<Both>(x, groups.at[0], groups.at[1], steps, soon, kDotsInt8); };
   const auto in_place = [&]<bool Both>() {
     constexpr int kRows = Both ? kSide : kTile;
     if (add) {
       for (i64 i = 0; i < kRows; ++i)
         for (int j = 0; j < kSide; j += WIDTH) {
           float* p = c + i * c_m + j;
-          store(p, reinterpret_cast<vf>(reinterpret_cast<vi>(load(p)) + start[i]));
+          store(p, reinterpret_cast<vf>(reinterpret_cast<vi>(load(p)) + start(i)));
         }
       load_sums<Both>(c, c_m);
-    } else {  // one block for both groups of columns
+    } else if (wide) {  // one block for both groups of columns
+      for_sums<Both>([&]<int T>(int i, int) { TILES::load<T>(starts + i * kTile, 64); });
+    } else {
       alignas(64) std::int32_t first[kRows][kTile];
       for (int i = 0; i < kRows; ++i)
-        for (std::int32_t& v : first[i]) v = start[i];
+        for (std::int32_t& v : first[i]) v = start(i);
       for_sums<Both>([&]<int T>(int i, int) { TILES::load<T>(first[i], 64); });
     }
     run.template operator()<Both>();
@@ -466,7 +475,7 @@ void tile_exact(const void* a, const void* b, i64 b_group, i64 depth, float* c, 
   const auto row_bytes = static_cast<std::size_t>(columns) * 4;
   for (i64 i = 0; i < rows; ++i) {
     if (add) std::memcpy(sums[i], c + i * c_m, row_bytes);
-    for (std::int32_t& v : sums[i]) v += start[i];
+    for (std::int32_t& v : sums[i]) v += start(i);
   }
   load_sums(reinterpret_cast<const float*>(sums), kSide);
   run.template operator()<true>();
