@@ -24,7 +24,7 @@ constexpr int kFew = kRows == 32 ? 8 : 4;
 class Finite {
  public:
   Finite(const AttentionBlock& b, float* scratch) : values_(values_of(b)), width_(b.problem->width), to_(scratch) {}
-  // Of keys [first, first + n) of the tile of keys [j0, j0 + all).
+  // Returns that of keys [first, first + n) of the tile of keys [j0, j0 + all).
   bool of(i64 j0, i64 all, i64 first, i64 n) {
     if (j0 != known_) known_ = j0, all_ = look(j0, all);
     return all_ || (n < all && look(j0 + first, n));
