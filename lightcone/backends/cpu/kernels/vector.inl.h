@@ -237,7 +237,8 @@ inline vf larger(vf a, vf b) { return a > b ? a : b; }  // b if either is NaN
 // for the last step, which Intel's processors execute in microcode, 160 times as slowly, if its result is too small for
 // a number and the exponent is not infinite: masked scores would take nearly all of the time of attention.
 inline vf exp2_negative(vf x) {
-  const vf low = splat(-150.0f), magic = splat(12582912.0f);  // 1.5 * 2^23: integer part in the low bits
+  const vf low = splat(WIDTH == 16 ? -150.0f : -160.0f);
+  const vf magic = splat(12582912.0f);  // 1.5 * 2^23: integer part in the low bits
   const vf c = x < low ? low : x, shifted = c + magic, n = shifted - magic, f = c - n;
   vf p = splat(1.535336188319500e-4f);
   p = fma(p, f, splat(1.339887440266574e-3f));
