@@ -86,8 +86,7 @@ std::unique_ptr<Workload> make_gemm(const Json& w) {
   if (dtype == "q8_0") return std::make_unique<Int8Product>(w);
   const auto n = w.at("n").get<std::int64_t>();
   Net net(w);
-  // y = x w^T, as torch.nn.Linear: the weight in the workload's dtype, x rounded to it by Precision::Medium, the result
-  // in f32
+  // y = x w^T, as torch.nn.Linear: x and the weight in the workload's dtype, the result in f32
   const Tensor weight = net.parameter("w", {n, n});
   const Tensor x = net.input("x", {rows_of(w), n}, 1, net.dtype());
   return net.finish(matmul(to(x, DType::F32), weight.transpose(0, 1)));

@@ -385,6 +385,7 @@ TEST(AttentionMedium, LengthsGroupsAndMasks) {
 
 // With one worker four blocks of rows share a tile of keys and values, with eight none do.
 TEST(AttentionMedium, BlocksThatShareTiles) {
+  EXPECT_EQ(kAttentionEmulated.together, kAttentionBlocks);
   for (const DType t : {DType::F32, DType::F16})
     for (const Masked m : {Masked::No, Masked::Causal, Masked::Both}) {
       const Graph g = cached({.kv = 4, .group = 2, .depth = 16, .width = 24, .context = 800}, m, t);

@@ -370,7 +370,8 @@ TEST(Gemm, BytesAreExact) {
   for (const Microkernel* u : microkernels())
     for (const auto& [m, n, k] :
          {std::array{1, 1, 1}, std::array{3, 40, 37}, std::array{15, 33, 64}, std::array{33, 70, 129},
-          std::array{14, 31, 4100}, std::array{200, 1100, 65}, std::array{11, 1100, 2100}, std::array{5, 16, 0}}) {
+          std::array{14, 31, 4100}, std::array{200, 1100, 65}, std::array{11, 1100, 2100}, std::array{5, 16, 0},
+          std::array{32, 32, 1000}, std::array{40, 64, 2100}}) {
       if (!u->exact() || (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated"))) continue;
       const auto size = [](std::int64_t count) { return static_cast<std::size_t>(count); };
       Guarded a(size(m * k), Against::Back), b(size(n * k), Against::Back);

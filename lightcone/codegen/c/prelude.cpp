@@ -149,7 +149,8 @@ typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef in
 // p * 2^n, which is 0 where x < low. Intel's processors need microcode for results too small for a number, unless n is
 // infinite.
 #define LC_SCALE(p, n, x, low) \
-  __asm__("vcmpltps %2, %1, %%k1\n\tvmovaps %3, %0%{%%k1%}" : "+v"(n) : "v"(x), "v"((lc_float16){} + (low)), "v"((lc_float16){} - __builtin_inff()) : "k1"); \
+  __asm__("vcmpltps %2, %1, %%k1\n\tvmovaps %3, %0%{%%k1%}" \
+          : "+v"(n) : "v"(x), "v"((lc_float16){} + (low)), "v"((lc_float16){} - __builtin_inff()) : "k1"); \
   __asm__("vscalefps %1, %0, %0" : "+v"(p) : "v"(n))
 LC void lc_exp2_v(float* to, const float* from) {
   const lc_float16 x = *(const lc_float16*)from;

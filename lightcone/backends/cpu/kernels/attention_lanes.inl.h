@@ -7,28 +7,12 @@
 namespace lc::backends::cpu {
 namespace {
 
-// Converts a tile for score_keys: words along each key. `to` may be the tile's own memory, because every word is read
-// before it is written.
+// Convert a tile for score_keys and for add_values. `to` may be the tile's own memory.
 Tile for_scores(const AttentionProblem& a, const Tile& t, i64 n, float* to) {
-  if (kNumbers == 1) return t;
-  const i64 row = words(a.depth);
-  for (i64 j = 0; j < n; ++j)
-    for (i64 c = 0; c < row; c += WIDTH)
-      store_part(to + j * row + c, row_words(t.at(j) + c * kNumbers, word_numbers(c, a.depth)),
-                 std::min<i64>(WIDTH, row - c));
-  return {reinterpret_cast<const std::byte*>(to), row * 4, CacheType::F32, nullptr};
+  return kNumbers == 1 ? t : words_of_keys(t, n, a.depth, words(a.depth), to);
 }
-// Converts a tile for add_values: words of neighboring keys, padded with zeros.
 Tile for_sums(const AttentionProblem& a, const Tile& t, i64 n, float* to) {
-  if (kNumbers == 1) return t;
-  const i64 width = a.width;
-  for (i64 j = 0; j < n; j += kNumbers)
-    for (i64 c = 0; c < width; c += WIDTH) {
-      const i64 m = std::min<i64>(WIDTH, width - c);
-      const vf odd = j + 1 < n ? load_part(t.at(j + 1) + c, m) : vf{};
-      store_part(to + words(j) * width + c, paired(load_part(t.at(j) + c, m), odd), m);
-    }
-  return {reinterpret_cast<const std::byte*>(to), width * 4, CacheType::F32, nullptr};
+  return kNumbers == 1 ? t : words_of_pairs(t, n, a.width, to);
 }
 
 // Computes scores[j][rows] for KEYS keys from j on; missing keys repeat the last.

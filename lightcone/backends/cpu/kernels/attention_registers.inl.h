@@ -39,8 +39,11 @@ void add_dots(const Operand& a, const Operand& b, i64 steps) {
   }
 }
 
-// The factor of scores that is left to the exponent, if they are only masked in between.
-float late_scale(const AttentionProblem& a) { return a.skips == 0 && a.scale > 0 ? a.scale : 1; }
+// The factor of scores that is left to the exponent, if they are only masked in between. With one in this range neither
+// the exponent nor differences of scores overflow where a weight is not 0.
+float late_scale(const AttentionProblem& a) {
+  return a.skips == 0 && a.scale >= 0x1p-20f && a.scale <= 1 ? a.scale : 1;
+}
 void begin_blocks() { TILES::begin({64}); }
 void end_blocks() { TILES::end(); }
 template <int V>
@@ -49,13 +52,9 @@ void begin_rows(const AttentionBlock& b, const Work& w) {
   std::fill(w.sum, w.sum + V * WIDTH * padded_width(b.problem->width), 0.0f);
 }
 
-// Words along each key. `keys` may be at `to`, because every word is read before it is written.
+// Converts a tile for score_tile. `to` may be the tile's own memory.
 Tile for_scores(const AttentionProblem& a, const Tile& keys, i64 n, float* to) {
-  const i64 row = row_length(a.depth);
-  for (i64 j = 0; j < n; ++j)
-    for (i64 c = 0; c < row; c += WIDTH)
-      store(to + j * row + c, row_words(keys.at(j) + c * kNumbers, word_numbers(c, a.depth)));
-  return {reinterpret_cast<const std::byte*>(to), row * 4, CacheType::F32, nullptr};
+  return words_of_keys(keys, n, a.depth, row_length(a.depth), to);
 }
 
 // Computes scores[j][rows], but for late_scale(). There is memory behind the last key.
@@ -99,23 +98,11 @@ void turn_weights(const Work& w, i64 n) {
     }
 }
 
-// Words of neighboring keys, padded with keys of zeros. `values` may be at `to`.
+// Converts a tile for add_tile: padded with keys of zeros. `to` may be the tile's own memory.
 Tile for_sums(const AttentionProblem& a, const Tile& values, i64 n, float* to) {
-  const i64 width = a.width;
-  for (i64 j = 0; j < n; j += kNumbers) {
-    const bool both = j + 1 < n;
-    float* word = to + words(j) * width;
-    i64 c = 0;
-    for (; both && c + WIDTH <= width; c += WIDTH)
-      store(word + c, paired(load(values.at(j) + c), load(values.at(j + 1) + c)));
-    for (; c < width; c += WIDTH) {
-      const i64 m = std::min<i64>(WIDTH, width - c);
-      const vf odd = both ? load_part(values.at(j + 1) + c, m) : vf{};
-      store_part(word + c, paired(load_part(values.at(j) + c, m), odd), m);
-    }
-  }
-  std::fill(to + words(n) * width, to + whole_registers(words(n)) * width, 0.0f);
-  return {reinterpret_cast<const std::byte*>(to), width * 4, CacheType::F32, nullptr};
+  const Tile made = words_of_pairs(values, n, a.width, to);
+  std::fill(to + words(n) * a.width, to + whole_registers(words(n)) * a.width, 0.0f);
+  return made;
 }
 
 // sum[rows][c] = sum[rows][c] * shrink + weights * values. Columns beyond the width are of no use to anybody.
@@ -149,17 +136,8 @@ void add_tile(const AttentionProblem& a, const Work& w, const Tile& values, i64 
 
 template <int V>
 void end_rows(const AttentionBlock& b, const Work& w) {
-  const i64 width = b.problem->width, row = padded_width(width);
-  for (i64 r = 0; r < b.rows; ++r) {
-    const float* sum = w.sum + r * row;
-    if (b.partial) {
-      finish(b, r, sum, 1, w.top[r] * late_scale(*b.problem), w.total[r]);
-      continue;
-    }
-    const vf scale = splat(share(w.top[r], w.total[r]));
-    for (i64 c = 0; c < width; c += WIDTH)
-      store_part(b.out[r] + c, load(sum + c) * scale, std::min<i64>(WIDTH, width - c));
-  }
+  const i64 row = padded_width(b.problem->width);
+  for (i64 r = 0; r < b.rows; ++r) finish(b, r, w.sum + r * row, 1, w.top[r] * late_scale(*b.problem), w.total[r]);
 }
 
 }  // namespace

@@ -168,6 +168,31 @@ void pack_queries(const AttentionBlock& b, i64 row, float* to) {
     }
 }
 
+// Words along each of n keys, `row` of them, padded with zeros. `to` may be the tile's own memory, because every word
+// is read before it is written.
+Tile words_of_keys(const Tile& t, i64 n, i64 depth, i64 row, float* to) {
+  for (i64 j = 0; j < n; ++j)
+    for (i64 c = 0; c < row; c += WIDTH)
+      store_part(to + j * row + c, row_words(t.at(j) + c * kNumbers, word_numbers(c, depth)),
+                 std::min<i64>(WIDTH, row - c));
+  return {reinterpret_cast<const std::byte*>(to), row * 4, CacheType::F32, nullptr};
+}
+// Words of neighboring keys; an odd one's neighbor is zeros. `to` may be the tile's own memory.
+Tile words_of_pairs(const Tile& t, i64 n, i64 width, float* to) {
+  for (i64 j = 0; j < n; j += kNumbers) {
+    const bool both = j + 1 < n;
+    float* const word = to + words(j) * width;
+    i64 c = 0;
+    for (; both && c + WIDTH <= width; c += WIDTH) store(word + c, paired(load(t.at(j) + c), load(t.at(j + 1) + c)));
+    for (; c < width; c += WIDTH) {
+      const i64 m = std::min<i64>(WIDTH, width - c);
+      const vf odd = both ? load_part(t.at(j + 1) + c, m) : vf{};
+      store_part(word + c, paired(load_part(t.at(j) + c, m), odd), m);
+    }
+  }
+  return {reinterpret_cast<const std::byte*>(to), width * 4, CacheType::F32, nullptr};
+}
+
 // Factor that normalizes a row. A row that sees no keys is NaN, computed from its maximum.
 float share(float top, float total) { return top == kLowest ? top - top : 1.0f / total; }
 
@@ -181,7 +206,9 @@ void finish(const AttentionBlock& b, i64 r, const float* sum, i64 stride, float 
     return;
   }
   const float scale = share(top, total);
-  for (i64 c = 0; c < width; ++c) b.out[r][c] = sum[c * stride] * scale;
+  i64 c = 0;
+  for (; stride == 1 && c + WIDTH <= width; c += WIDTH) store(b.out[r] + c, load(sum + c) * splat(scale));
+  for (; c < width; ++c) b.out[r][c] = sum[c * stride] * scale;
 }
 
 }  // namespace

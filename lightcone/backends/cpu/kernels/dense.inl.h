@@ -91,10 +91,10 @@ inline void f32_columns(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, c
     }
 }
 
-// Packs B whose columns are neighbours. All of these columns of a row are read before the next row, because a line of
-// each row would be all that is read of a page; and rows are prefetched, because hardware does not follow such steps.
+// Packs whole groups of a B whose columns are neighbours. All of these columns of a row are read before the next row:
+// hardware prefetches neighbouring lines, and not one line of each row.
 template <int Step>
-void pack_rows_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+void pack_b_by_rows_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
   const float* row = static_cast<const float*>(g.b) + k0 * g.b_k + j0;
   const i64 padded = (depth + Step - 1) / Step * Step;
   for (i64 k = 0; k < padded; k += 2, row += 2 * g.b_k)
@@ -105,8 +105,8 @@ void pack_rows_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void*
     }
 }
 
-// Packs B whose rows are neighbours: turns words of two k, a column per row, to rows of columns.
-inline void pack_columns_of_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
+// Packs whole groups and steps of a B whose k are neighbours: turns words of two k, a column each, to rows of columns.
+inline void pack_b_by_columns_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
   const float* first = static_cast<const float*>(g.b) + j0 * g.b_n + k0;
   for (i64 j = 0; j < columns; j += WIDTH) {
     auto* out = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(to) + j / kGroup * b_group) + j % kGroup;
@@ -122,10 +122,12 @@ inline void pack_columns_of_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i
 
 template <int Step>
 void pack_b_bf16(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
-  if (!g.packed && g.type == WeightType::F32 && columns % kGroup == 0) {
-    if (g.b_n == 1) return pack_rows_bf16<Step>(g, j0, columns, k0, depth, to, b_group);
-    if (g.b_k == 1 && depth % std::max(Step, 2 * WIDTH) == 0)
-      return pack_columns_of_b_bf16(g, j0, columns, k0, depth, to, b_group);
+  const i64 whole = columns / kGroup * kGroup;
+  const bool by_rows = g.b_n == 1, by_columns = g.b_k == 1 && depth % std::max(Step, 2 * WIDTH) == 0;
+  if (!g.packed && g.type == WeightType::F32 && whole > 0 && (by_rows || by_columns)) {
+    if (by_rows) pack_b_by_rows_bf16<Step>(g, j0, whole, k0, depth, to, b_group);
+    else pack_b_by_columns_bf16(g, j0, whole, k0, depth, to, b_group);
+    j0 += whole, columns -= whole, to = static_cast<std::byte*>(to) + whole / kGroup * b_group;
   }
   f32_columns(g, j0, columns, k0, depth, [&](i64 group, i64 k, i64 d, const float* from) {
     auto* out = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(to) + group * b_group) + k / 2 * kGroup;
