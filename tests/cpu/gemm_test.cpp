@@ -159,7 +159,7 @@ TEST(Gemm, EveryUnitEveryTypeItTakes) {
         const QuantInfo* q = block_format(t);
         if (u->exact()) continue;
         const bool int8 = u->arithmetic >= Arithmetic::Int8Step32 && u->arithmetic <= Arithmetic::Int8Step16Min;
-        if (int8 ? !q || int8_format(t).arithmetic != u->arithmetic : q && u->arithmetic == Arithmetic::Bf16) continue;
+        if (int8 ? !takes(*u, t) : q && u->arithmetic == Arithmetic::Bf16) continue;
         if (q && k % q->elements) continue;
         if (m * n * k > 1 << 20 && std::string_view(u->name).ends_with("_emulated")) continue;  // takes minutes
         const Weight w = make_weight(t, n, k, random);
@@ -274,7 +274,7 @@ TEST(Gemm, PackedWeightsLargerThanEveryBlock) {
                                WeightType::Q5_K, WeightType::Q6_K}) {
       const std::string_view unit = u->name;
       if (unit.ends_with("_emulated") || unit.ends_with("generic") || u->exact()) continue;  // takes minutes
-      if (block_format(t) ? int8_format(t).arithmetic != u->arithmetic : u->arithmetic != Arithmetic::Bf16) continue;
+      if (block_format(t) ? !takes(*u, t) : u->arithmetic != Arithmetic::Bf16) continue;
       const Weight w = make_weight(t, kN, kK, random);
       const std::vector<std::byte> packed = pack(t, w.bytes, kN, kK, *one_thread());
       std::vector<float> first;
@@ -308,7 +308,7 @@ TEST(Gemm, NeighboursDoNotCount) {
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
         const Arithmetic way = u ? u->arithmetic : Arithmetic::F32;
-        const bool int8 = q && int8_format(t).arithmetic == way;
+        const bool int8 = u && takes(*u, t);
         const bool plain = t == WeightType::F32 && way <= Arithmetic::Split3;
         if ((u && u->exact()) || !(int8 || plain) || (q && k % q->elements)) continue;
         const std::string_view unit = u ? u->name : "f32";
@@ -427,8 +427,7 @@ TEST(Gemm, FewRowsHaveTheBitsOfMany) {
         const int n = shape[0], k = shape[1];
         const auto t = static_cast<WeightType>(type);
         const QuantInfo* q = block_format(t);
-        if (!q || packed_layout(t).block == 0 || k % q->elements || int8_format(t).arithmetic != u->arithmetic)
-          continue;
+        if (!takes(*u, t) || packed_layout(t).block == 0 || k % q->elements) continue;
         const std::vector<std::byte> b = pack(t, make_weight(t, n, k, random).bytes, n, k, *one);
         Guarded weights(b.size(), Against::Back);
         std::memcpy(weights.data(), b.data(), b.size());

@@ -72,6 +72,15 @@ std::vector<const Microkernel*> units(Arithmetic a) {
   return found;
 }
 
+// Those for int8 products with weights of block format t.
+std::vector<const Microkernel*> units(WeightType t) {
+  std::vector<const Microkernel*> found;
+  for (const Microkernel* u : microkernels())
+    if (takes(*u, t)) found.push_back(u);
+  EXPECT_FALSE(found.empty());
+  return found;
+}
+
 float bf16_of(float v) { return bf16_to_f32(f32_to_bf16(v)); }
 
 }  // namespace
@@ -223,7 +232,7 @@ TEST(Microkernel, Int8HasTheBitsOfItsDefinition) {
         const auto bytes = is_packed ? packed(t, w.bytes, s.n, s.k) : w.bytes;
         const Gemm b{
             .n = s.n, .k = s.k, .type = t, .packed = is_packed, .b = bytes.data(), .b_n = s.k / q.elements * q.bytes};
-        for (const Microkernel* u : units(int8_format(t).arithmetic)) {
+        for (const Microkernel* u : units(t)) {
           ASSERT_EQ(u->step, w.step);
           const auto c = multiply(*u, s, a.data(), s.k, 1, b, w.zero);
           for (std::size_t i = 0; i < c.size(); ++i)
@@ -257,7 +266,7 @@ TEST(Microkernel, Int8ActivationsAtTheEdges) {
     std::vector<float> turned(a.size());  // the same numbers by columns, which is another way to read A
     for (i64 i = 0; i < s.m; ++i)
       for (i64 k = 0; k < s.k; ++k) turned[at(k * s.m + i)] = a[at(i * s.k + k)];
-    for (const Microkernel* u : units(int8_format(t).arithmetic)) {
+    for (const Microkernel* u : units(t)) {
       const auto c = multiply(*u, s, a.data(), s.k, 1, b, w.zero);
       const auto d = multiply(*u, s, turned.data(), 1, s.m, b, w.zero);
       for (i64 i = 0; i < s.m; ++i)

@@ -134,18 +134,20 @@ LC float lc_exp_f(float x) {
   p = p * lc_float((u32)(h + 127) << 23) * lc_float((u32)(g + 127) << 23);
   return x == x ? p : x + x;
 }
-// What a vector p, the highest power, goes on with; LC_FMA is of its width.
-#define LC_POWERS_OF_2(p, f) LC_FMA(p, f, 1.339887440266574e-3f); LC_FMA(p, f, 9.618437357674640e-3f); LC_FMA(p, f, 5.550332471162809e-2f); \
-  LC_FMA(p, f, 2.402264791363012e-1f); LC_FMA(p, f, 6.931472028550421e-1f); LC_FMA(p, f, 1.0f);
-#define LC_POWERS_OF_E(p, f) LC_FMA(p, f, 8.36867746e-3f); LC_FMA(p, f, 4.16682698e-2f); LC_FMA(p, f, 0.166665211f); \
-  LC_FMA(p, f, 0.49999994f); LC_FMA(p, f, 1.0f); LC_FMA(p, f, 1.0f);
+// What a vector p, the highest power, goes on with; LC_FMA and LC_ALL are of its width.
+#define LC_POWERS_OF_2(p, f) LC_FMA(p, f, LC_ALL(1.339887440266574e-3f)); LC_FMA(p, f, LC_ALL(9.618437357674640e-3f)); \
+  LC_FMA(p, f, LC_ALL(5.550332471162809e-2f)); LC_FMA(p, f, LC_ALL(2.402264791363012e-1f)); LC_FMA(p, f, LC_ALL(6.931472028550421e-1f)); \
+  LC_FMA(p, f, LC_ALL(1.0f));
+#define LC_POWERS_OF_E(p, f) LC_FMA(p, f, LC_ALL(8.36867746e-3f)); LC_FMA(p, f, LC_ALL(4.16682698e-2f)); LC_FMA(p, f, LC_ALL(0.166665211f)); \
+  LC_FMA(p, f, LC_ALL(0.49999994f)); LC_FMA(p, f, LC_ALL(1.0f)); LC_FMA(p, f, LC_ALL(1.0f));
 // Sixteen at once. vreduceps leaves x - round(x), 0 of an infinity; vscalefps multiplies by 2^n in one step.
 #if defined(__AVX512F__)
 typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef int lc_int16 __attribute__((vector_size(64), may_alias));
 #endif
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && LC_VECTOR >= 64
 // v * by + more, rounded once: as in the functions of one number, to the bit.
-#define LC_FMA(v, by, more) __asm__("vfmadd213ps %2, %1, %0" : "+v"(v) : "v"(by), "v"((lc_float16){} + (more)))
+#define LC_ALL(x) ((lc_float16){} + (x))
+#define LC_FMA(v, by, more) __asm__("vfmadd213ps %2, %1, %0" : "+v"(v) : "v"(by), "v"(more))
 // p * 2^n, which is 0 where x < low. Intel's processors need microcode for results too small for a number, unless n is
 // infinite.
 #define LC_SCALE(p, n, x, low) \
@@ -183,7 +185,8 @@ LC void lc_exp_v(float* to, const float* from) {
 #define LC_DONE(T, A) *(lc_##T##16*)A##_ = A##v
 #elif defined(__AVX2__) && defined(__FMA__) && LC_VECTOR >= 32
 typedef float lc_float8 __attribute__((vector_size(32), may_alias)); typedef int lc_int8 __attribute__((vector_size(32), may_alias));
-#define LC_FMA(v, by, more) __asm__("vfmadd213ps %2, %1, %0" : "+x"(v) : "x"(by), "xm"((lc_float8){} + (more)))
+#define LC_ALL(x) ((lc_float8){} + (x))
+#define LC_FMA(v, by, more) __asm__("vfmadd213ps %2, %1, %0" : "+x"(v) : "x"(by), "xm"(more))
 // A number to which 1.5 * 2^23 is added is rounded to a whole one, which is its last bits; where no result leaves the
 // range of normal numbers, the exponent grows by that. lc_near_8 says which numbers those are.
 #define LC_ROUND 12582912.0f
@@ -206,8 +209,12 @@ LC lc_int8 lc_exp_8(lc_float8* to, lc_float8 x) {
   *to = lc_scaled_8(p, rounded);
   return lc_near_8(x, 86.0f);
 }
-#define LC_EXPONENTIAL(N) \
-static __attribute__((noinline)) lc_float8 lc_##N##_far_8(lc_float8 x) { \
+// Numbers of which some are not near: results are 0 below `low`, as of masked scores, and others come one by one from the
+// functions of one number.
+#define LC_EXPONENTIAL(N, low) \
+static __attribute__((noinline)) lc_float8 lc_##N##_far_8(lc_float8 x, lc_float8 p, lc_int8 near) { \
+  const lc_int8 zero = (lc_int8)(x < low); \
+  if (__builtin_ia32_movmskps256((lc_float8)(near | zero)) == 255) return (lc_float8)((lc_int8)p & ~zero); \
   float t[8] __attribute__((aligned(32))); *(lc_float8*)t = x; \
   for (int l = 0; l < 8; ++l) t[l] = lc_##N##_f(t[l]); \
   return *(lc_float8*)t; \
@@ -215,12 +222,12 @@ static __attribute__((noinline)) lc_float8 lc_##N##_far_8(lc_float8 x) { \
 LC void lc_##N##_v(float* to, const float* from) { \
   const lc_float8 x = ((const lc_float8*)from)[0], z = ((const lc_float8*)from)[1]; \
   lc_float8 p, q; \
-  const lc_int8 near = lc_##N##_8(&p, x) & lc_##N##_8(&q, z); \
-  if (__builtin_expect(__builtin_ia32_movmskps256((lc_float8)near) != 255, 0)) p = lc_##N##_far_8(x), q = lc_##N##_far_8(z); \
+  const lc_int8 nx = lc_##N##_8(&p, x), nz = lc_##N##_8(&q, z); \
+  if (__builtin_expect(__builtin_ia32_movmskps256((lc_float8)(nx & nz)) != 255, 0)) p = lc_##N##_far_8(x, p, nx), q = lc_##N##_far_8(z, q, nz); \
   ((lc_float8*)to)[0] = p, ((lc_float8*)to)[1] = q; \
 }
-LC_EXPONENTIAL(exp2)
-LC_EXPONENTIAL(exp)
+LC_EXPONENTIAL(exp2, -150.0f)
+LC_EXPONENTIAL(exp, -104.0f)
 #define LC_CARRY(T, A) lc_##T##8 A##v = ((lc_##T##8*)A##_)[0], A##w = ((lc_##T##8*)A##_)[1]
 #define LC_TAKE(T, A) T A##t[16] __attribute__((aligned(64))); ((lc_##T##8*)A##t)[0] = A##v, ((lc_##T##8*)A##t)[1] = A##w
 #define LC_GIVE(T, A) A##v = ((lc_##T##8*)A##t)[0], A##w = ((lc_##T##8*)A##t)[1]
@@ -375,8 +382,17 @@ LC_PAST(256, 32)
 #if defined(__AVX512F__)
 LC_PAST(512, 64)
 #endif
+// Whole vectors, because GCC tuned for Zen 3 copies 64 bytes in pieces of eight, by way of general registers.
+typedef float lc_any32 __attribute__((vector_size(32), aligned(1), may_alias));
+LC void lc_copy(char* to, const char* from, const long bytes) {
+  if (bytes % 32 != 0 || bytes > 128) { __builtin_memcpy(to, from, bytes); return; }
+  *(lc_any32*)to = *(const lc_any32*)from;
+  if (bytes > 32) *(lc_any32*)(to + 32) = *(const lc_any32*)(from + 32);
+  if (bytes > 64) *(lc_any32*)(to + 64) = *(const lc_any32*)(from + 64);
+  if (bytes > 96) *(lc_any32*)(to + 96) = *(const lc_any32*)(from + 96);
+}
 LC void lc_store(void* to, const void* from, const long bytes, int stream) {
-  if (!stream) { __builtin_memcpy(to, from, bytes); return; }
+  if (!stream) { lc_copy((char*)to, (const char*)from, bytes); return; }
   long k = 0;
 #if defined(__AVX512F__)
   for (; k + 64 <= bytes; k += 64) lc_past_64((char*)to + k, (const char*)from + k);

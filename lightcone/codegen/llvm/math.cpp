@@ -94,6 +94,15 @@ Value exponent_moved(const Value& p, const Value& rounded) {
   return bits(bits(p, Type::I32) + (bits(rounded, Type::I32) << 23), Type::Float);
 }
 
+// The exponential of x, which is `fast` for sizes up to `near` and 0 below `low`, as of masked scores.
+Value exponential(const Value& x, const Value& fast, double near, double low, Value (*any)(const Value&)) {
+  const Value is_near = fabs(x) <= near;
+  return unless_far(is_near, fast, [&] {
+    const Value zero = x < low;
+    return unless_far(is_near | zero, select(zero, 0.0, fast), [&] { return any(x); });
+  });
+}
+
 Value any_exp2f(const Value& x) {
   const Value c = within(x, 0x43200000), n = round_even(c);  // clamp to 160
   return select(is_nan(x), x, scaled_twice(polynomial(c - n, kExp2), n));
@@ -102,7 +111,7 @@ Value exp2f(const Value& x) {
   if (by_avx512(x)) return scaled(polynomial(rounded_part("reduce", x), kExp2), rounded_part("rndscale", x), x, -150);
   if (x.lanes == 1) return any_exp2f(x);
   const Value rounded = x + kRound, f = x - (rounded - kRound);
-  return unless_far(fabs(x) <= 125.0, exponent_moved(polynomial(f, kExp2), rounded), [&] { return any_exp2f(x); });
+  return exponential(x, exponent_moved(polynomial(f, kExp2), rounded), 125, -150, any_exp2f);
 }
 
 Value rest_of_ln2(const Value& x, const Value& n) { return fma(n, -1.42860682e-6f, fma(n, -0.693145752f, x)); }
@@ -115,8 +124,7 @@ Value any_expf(const Value& x) {
 Value expf(const Value& x) {
   if (by_avx512(x) || x.lanes == 1) return any_expf(x);
   const Value rounded = x * 1.44269504f + kRound, n = rounded - kRound;
-  return unless_far(fabs(x) <= 86.0, exponent_moved(polynomial(rest_of_ln2(x, n), kExp), rounded),
-                    [&] { return any_expf(x); });
+  return exponential(x, exponent_moved(polynomial(rest_of_ln2(x, n), kExp), rounded), 86, -104, any_expf);
 }
 
 Value two_to_wide(const Value& n) { return bits((n.text->cast("sext", n, Type::I64) + 1023) << 52, Type::Double); }

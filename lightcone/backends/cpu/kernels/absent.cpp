@@ -66,7 +66,8 @@ const Microkernel kBf16Avx512Bf16 = kBf16Generic;
 const Microkernel kBf16NeonBf16 = kBf16Generic;
 #endif
 #if defined(LC_ABSENT_dense_int8_avx2)
-const Microkernel kInt8Avx2[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3], kInt8Generic[4]};
+const Microkernel kInt8Avx2[7] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],
+                                  kInt8Generic[4], kInt8Generic[0], kInt8Generic[1]};
 #endif
 #if defined(LC_ABSENT_dense_int8_avx512vnni)
 const Microkernel kInt8Avx512Vnni[5] = {kInt8Generic[0], kInt8Generic[1], kInt8Generic[2], kInt8Generic[3],

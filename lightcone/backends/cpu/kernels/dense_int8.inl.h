@@ -1,5 +1,9 @@
 // Products of quantized activations and block-quantized weights, summed as integers over a step and then in f32.
+#if defined(MADD)
+#include "lightcone/backends/cpu/kernels/exact_words.inl.h"
+#else
 #include "lightcone/backends/cpu/kernels/exact_tile.inl.h"
+#endif
 #include "lightcone/backends/cpu/kernels/gemv_int8.inl.h"
 
 namespace lc::backends::cpu {
@@ -11,12 +15,13 @@ constexpr int kLine = 64;
 constexpr i64 kFetchC = 8;
 
 // Offset that is removed from the codes of B before they are multiplied.
-template <int Step, bool Min>
-constexpr int kTileOffset = PanelStep<Step, Min>::bits == 8 ? kCodeOffset : 0;
+template <int Bits>
+constexpr int kTileOffset = Bits == 8 ? kCodeOffset : 0;
 
-template <int Step, bool Min>
+// Codes of B have at most so many bits. Fewer may be multiplied faster.
+template <int Step, bool Min, int Bits>
 struct TileOf {
-  using S = SumsOf<PanelStep<Step, Min>::bits>;
+  using S = SumsOf<Bits>;
   template <int H, int V>
   struct Of {
     static void run(const void* a, const void* b, i64 b_group, i64 depth, float* c, i64 c_m, i64 columns, bool add,
@@ -43,13 +48,13 @@ struct TileOf {
           typename S::Codes codes[V];
           for (int t = 0; t < V; ++t)
             codes[t] = S::codes(words(reinterpret_cast<const u8*>(panel(t).codes() + v * kGroup + lane(t))) ^
-                                (kTileOffset<Step, Min> * 0x01010101u));
+                                (kTileOffset<Bits> * 0x01010101u));
           LC_UNROLL_BY(16)
           for (int i = 0; i < H; ++i) {
             const auto w = S::splat(x->codes[i] + 4 * v);
             for (int t = 0; t < V; ++t) {
               sums[i][t].add(codes[t], w);
-              if ((v + 1) % S::words(PanelStep<Step, Min>::bits) == 0 || v + 1 == Step / 4) sums[i][t].widen();
+              if ((v + 1) % S::words(Bits) == 0 || v + 1 == Step / 4) sums[i][t].widen();
             }
           }
         }
@@ -62,9 +67,9 @@ struct TileOf {
   };
 };
 
-template <int Step, bool Min>
+template <int Step, bool Min, int Bits = PanelStep<Step, Min>::bits>
 void pack_a(const float* a, i64 a_m, i64 a_k, i64 rows, i64 depth, int zero, void* to) {
-  quantise<MR, Step, Min>(a, a_m, a_k, rows, depth, zero - kTileOffset<Step, Min>, to);
+  quantise<MR, Step, Min>(a, a_m, a_k, rows, depth, zero - kTileOffset<Bits>, to);
 }
 template <int Step, bool Min>
 void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64 b_group) {
@@ -72,8 +77,8 @@ void pack_b(const Gemm& g, i64 j0, i64 columns, i64 k0, i64 depth, void* to, i64
 }
 constexpr int kUnitColumns = GROUPS * kGroup;
 constexpr bool kPanelsAsPacked = true;
-template <int Step, bool Min>
-constexpr auto kTile = &register_tile<TileOf<Step, Min>::template Of, MR, GROUPS * kGroupVectors>;
+template <int Step, bool Min, int Bits = PanelStep<Step, Min>::bits>
+constexpr auto kTile = &register_tile<TileOf<Step, Min, Bits>::template Of, MR, GROUPS * kGroupVectors>;
 
 }  // namespace
 }  // namespace lc::backends::cpu

@@ -89,6 +89,7 @@ using Entry = typename EntryOf<Member>::type;
 extern "C" {
 LC_GEMM(generic) LC_CONV(generic) LC_NHWC(generic) LC_OTHERS(generic) LC_STREAMED_INT8(generic) LC_BF16_CONV(generic)
 LC_GEMM(avx2) LC_CONV(avx2) LC_NHWC(avx2) LC_OTHERS(avx2) LC_STREAMED_INT8(avx2) LC_STREAMED_INT8(avxvnni)
+LC_PRODUCT(int4_step32, avx2) LC_PRODUCT(int4_step32_min, avx2)
 LC_GEMM(avx512) LC_CONV(avx512) LC_NHWC(avx512) LC_OTHERS(avx512) LC_STREAMED_INT8(avx512vnni)
 LC_PRODUCT(bf16, avx512bf16) LC_BF16_CONV(avx512bf16) Entry<&AttentionTable::blocks> lc_attention_blocks_avx512bf16;
 LC_TILES(amx) LC_TILES(emulated) LC_CONV_TILES(amx) LC_CONV_TILES(emulated)

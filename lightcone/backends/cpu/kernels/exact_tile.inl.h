@@ -1,4 +1,4 @@
-// The register tile of exact int8 products.
+// The register tile of exact int8 products, of bytes. exact_words.inl.h has the one of AVX2.
 #pragma once
 
 #include "lightcone/backends/cpu/kernels/exact_int8.inl.h"
@@ -12,11 +12,11 @@ namespace {
 constexpr int kExactRows = WIDTH == 16 ? 14 : 6;
 #elif defined(DOTPROD) || defined(I8MM)
 constexpr int kExactRows = 6;
-#elif defined(MADD)
-constexpr int kExactRows = 2;  // two vectors of sums per row
 #else
 constexpr int kExactRows = MR;
 #endif
+constexpr int kExactGroups = GROUPS, kExactK = 4;  // groups of columns of a tile, and k of its steps
+constexpr int kExactA = kExactStepBytes<kExactRows>, kExactB = kExactBytes;
 // If a sum is one vector, no struct is used, because the compiler would keep an array of structs in memory.
 #if defined(VNNI) || defined(DOTPROD) || defined(I8MM)
 using ExactSum = vi;

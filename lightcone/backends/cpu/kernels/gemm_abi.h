@@ -10,7 +10,7 @@
 //   int8   per step of 32 or 16 k: scale[16], f32 or, for steps of 32 without minima, f16; with minima f32 min[16];
 //          u8 codes[step / 4][16][4]
 //          B = scale * (code - zero) - min, where zero is a constant of the format
-//   exact  u8 [k / 4][16][4]: signed bytes + 128, padded to a multiple of 64 k
+//   exact  u8 [k / 4][16][4]: signed bytes + 128, padded to a multiple of 64 k; with AVX2 exact_words.inl.h
 //   split  per step of 32 k: a header of 64 bytes; u16 [parts][16][16][2], x = hi + mid (+ lo)
 //
 // int8 products quantize activations to signed bytes with one scale per row and step. All int8 microkernels give the
@@ -118,8 +118,8 @@ struct Microkernel {
                  void* to);
   // Packs columns [j0, j0 + columns) of g's B from k0 on into groups, b_group bytes apart; missing columns become
   // zeros. j0 is a multiple of 16 if B is packed, and k0 is a multiple of 32 for block formats. int8 microkernels
-  // accept only block formats of their own arithmetic. Packed bf16 weights with an even k already have the layout of a
-  // microkernel with step 2.
+  // accept only block formats of their own arithmetic, whose codes have no more than code_bits. Packed bf16 weights
+  // with an even k already have the layout of a microkernel with step 2.
   void (*pack_b)(const Gemm* g, std::int64_t j0, std::int64_t columns, std::int64_t k0, std::int64_t depth, void* to,
                  std::int64_t b_group);
   // C[rows, columns] (+)= one strip of A * the groups at `b`; only groups with needed columns are read. `soon` points
@@ -145,12 +145,15 @@ struct Microkernel {
   // Packs A as pack_a does if it is bf16, contiguous along k. Null if there is none.
   void (*pack_bf16)(const std::uint16_t* a, std::int64_t a_m, std::int64_t rows, std::int64_t depth,
                     void* to) = nullptr;
+  int code_bits = 8;  // most bits of a code of B, for int8
 };
 
 // The microkernels, one source file per instruction set. Arrays of five hold the int8 arithmetics in enum order.
 extern const Microkernel kF32Generic, kF32Avx2, kF32Avx512, kF32Neon;
 extern const Microkernel kBf16Generic, kBf16Avx2, kBf16Avx512, kBf16Avx512Bf16, kBf16Neon, kBf16NeonBf16;
-extern const Microkernel kInt8Generic[5], kInt8Avx2[5], kInt8AvxVnni[5], kInt8Avx512Vnni[5];
+extern const Microkernel kInt8Generic[5], kInt8AvxVnni[5], kInt8Avx512Vnni[5];
+// After the five, Int8Step32 and Int8Step32Min for codes of at most four bits, whose products of bytes fit in 16 bits.
+extern const Microkernel kInt8Avx2[7];
 extern const Microkernel kInt8Neon[5], kInt8NeonDotprod[5], kInt8NeonI8mm[5];
 extern const Microkernel kDenseAmx[8], kDenseEmulated[8];  // for every Arithmetic except F32
 

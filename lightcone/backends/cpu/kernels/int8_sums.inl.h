@@ -50,27 +50,6 @@ struct Sums {
   static Codes codes(vi b) { return reinterpret_cast<__m256i>(b); }
   void add(Codes b, Word a) { sum = _mm256_dpbusd_avx_epi32(sum, b, a); }
   vi total() const { return reinterpret_cast<vi>(sum); }
-#elif defined(MADD)
-  // `low` holds columns 0, 1, 4 and 5. Products of bytes (maddubs) saturate their sums of pairs; 16-bit products are
-  // exact.
-  using Word = __m256i;
-  struct Codes {
-    __m256i low, high;
-  };
-  __m256i low = _mm256_setzero_si256(), high = _mm256_setzero_si256();
-  void begin(std::int32_t v) { low = high = _mm256_set1_epi64x(static_cast<std::uint32_t>(v)); }
-  static Word splat(const void* a) {
-    return _mm256_cvtepi8_epi16(_mm_set1_epi32(static_cast<int>(word(static_cast<const u8*>(a)))));
-  }
-  static Codes codes(vi b) {
-    const __m256i all = reinterpret_cast<__m256i>(b), zero = _mm256_setzero_si256();
-    return {_mm256_unpacklo_epi8(all, zero), _mm256_unpackhi_epi8(all, zero)};
-  }
-  void add(const Codes& b, Word a) {
-    low = in_order(_mm256_add_epi32(low, _mm256_madd_epi16(b.low, a)));
-    high = in_order(_mm256_add_epi32(high, _mm256_madd_epi16(b.high, a)));
-  }
-  vi total() const { return reinterpret_cast<vi>(_mm256_hadd_epi32(low, high)); }
 #elif defined(NEON) && (defined(I8MM) || defined(DOTPROD))
   using Word = int8x16_t;
   int32x4_t sum = vdupq_n_s32(0);

@@ -110,16 +110,17 @@ constexpr std::int64_t packed_bytes(WeightType t, std::int64_t n, std::int64_t k
   return (n + PackedLayout::rows - 1) / PackedLayout::rows * packed_layout(t).group_bytes(k);
 }
 
-// How a block format is multiplied in int8: as unsigned bytes that exceed their values by `zero`. `zero` is 0 for
-// formats with minima and for plain types.
+// How a block format is multiplied in int8: as unsigned codes of `bits` bits that exceed their values by `zero`. `zero`
+// is 0 for formats with minima and for plain types.
 struct Int8Format {
   Arithmetic arithmetic;
   int zero;
+  int bits = 8;
 };
 constexpr Int8Format int8_format(WeightType t) {
   if (!has_codec(t)) return {weight_format(t).int8, 0};
   const QuantInfo* q = block_format(t);
-  return {weight_format(t).int8, q->q.is_signed ? 128 : -q->q.bias};
+  return {weight_format(t).int8, q->q.is_signed ? 128 : -q->q.bias, q->q.low.packing.bits + q->q.high.packing.bits};
 }
 
 static_assert(std::all_of(kWeightFormats.begin(), kWeightFormats.end(),

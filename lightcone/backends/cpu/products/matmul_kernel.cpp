@@ -392,7 +392,7 @@ const Microkernel* choose_unit(const lowering::Contraction& c, Precision p, cons
   if (c.type == WeightType::I8) return microkernel(Arithmetic::Int8Exact, wanted);
   if (p != Precision::Medium)
     return wanted.amx ? microkernel(p == Precision::High ? Arithmetic::Split2 : Arithmetic::Split3, wanted) : nullptr;
-  if (has_codec(c.type)) return microkernel(int8_format(c.type).arithmetic, wanted);
+  if (has_codec(c.type)) return microkernel(int8_format(c.type).arithmetic, wanted, int8_format(c.type).bits);
   if (is_decoded(c.type)) return nullptr;
   const bool fast = wanted.amx ? bf16_is_fast(wanted) : bf16_may_be_fast(target);
   return c.type == WeightType::BF16 || fast ? microkernel(Arithmetic::Bf16, wanted) : nullptr;

@@ -95,7 +95,12 @@ bool on_tiles(const Microkernel& u) {
   return among(kDenseAmx) || among(kDenseEmulated);
 }
 
-const Microkernel* microkernel(Arithmetic a, const Target& t) {
+bool takes(const Microkernel& u, WeightType t) {
+  const Int8Format format = int8_format(t);
+  return has_codec(t) && u.arithmetic == format.arithmetic && format.bits <= u.code_bits;
+}
+
+const Microkernel* microkernel(Arithmetic a, const Target& t, int code_bits) {
   if (t.isa == Isa::Neon) return neon_unit(a, t);
   if (a == Arithmetic::F32) return kernel_tables(t.isa).f32;
   if (has_tiles(t)) return tiles() + static_cast<int>(a);
@@ -109,7 +114,9 @@ const Microkernel* microkernel(Arithmetic a, const Target& t) {
   const int i = static_cast<int>(a) - static_cast<int>(Arithmetic::Int8Step32);
   if (t.isa == Isa::Avx512 && t.avx512_vnni) return kInt8Avx512Vnni + i;
   if (t.isa == Isa::Generic) return kInt8Generic + i;
-  return (t.avx_vnni ? kInt8AvxVnni : kInt8Avx2) + i;
+  if (t.avx_vnni) return kInt8AvxVnni + i;
+  const Microkernel* narrow = kInt8Avx2 + 5 + i;  // there are two
+  return i < 2 && code_bits <= narrow->code_bits ? narrow : kInt8Avx2 + i;
 }
 
 std::vector<const Microkernel*> microkernels() {
@@ -127,6 +134,7 @@ std::vector<const Microkernel*> microkernels() {
   if (t.isa == Isa::Avx2 || t.isa == Isa::Avx512) {
     all.push_back(&kBf16Avx2);
     five(kInt8Avx2);
+    all.insert(all.end(), {kInt8Avx2 + 5, kInt8Avx2 + 6});
     if (t.avx_vnni) five(kInt8AvxVnni);
   }
   if (t.isa == Isa::Avx512) {
