@@ -93,8 +93,8 @@ Machine default_machine() {
   m.processor = processor();
 #if defined(__x86_64__)
   // Intel's hardware prefetchers work page by page: reading four streams is 6 % faster than one (measured on Cascade
-  // Lake).
-  if (family().vendor == "GenuineIntel") m.streams = 4;
+  // Lake). On Zen 3 it is 19 % for weights of 8 bits; Zen 4 and Zen 5 read one stream faster.
+  if (family().vendor == "GenuineIntel" || __builtin_cpu_is("znver3")) m.streams = 4;
 #endif
   const auto size = [](int name, std::int64_t& to) {
     if (const long bytes = ::sysconf(name); bytes > 0) to = bytes;
