@@ -18,6 +18,7 @@ def names():
     avx512 = {"avx2", "avx512f", "avx512_vnni"}
     for known, folder in ((("AMD EPYC", "AuthenticAMD", 25, 17, avx512), "amd-epyc-zen4"),
                           (("AMD EPYC", "AuthenticAMD", 25, 17, {"avx2"}), "amd-epyc-zen4-avx2"),
+                          (("AMD EPYC", "AuthenticAMD", 25, 1, {"avx2"}), "amd-epyc-zen3"),
                           (("AMD EPYC 9R14 96-Core Processor", "AuthenticAMD", 26, 2, avx512), "amd-epyc-zen5"),
                           (("Intel(R) Xeon(R) Processor @ 2.50GHz", "GenuineIntel", 6, 85, avx512), "intel-xeon-cascade-lake"),
                           (("Intel(R) Xeon(R) Processor", "GenuineIntel", 6, 167, avx512 | {"amx_tile"}), "intel-xeon-amx"),

@@ -72,7 +72,7 @@ std::vector<const Microkernel*> units(Arithmetic a) {
   return found;
 }
 
-// Those for int8 products with weights of block format t.
+// The microkernels for int8 products with weights of block format t.
 std::vector<const Microkernel*> units(WeightType t) {
   std::vector<const Microkernel*> found;
   for (const Microkernel* u : microkernels())

@@ -9,8 +9,8 @@
 namespace lc::backends::cpu {
 
 // The fastest microkernel for arithmetic `a` on `t`; for int8, for codes of B of so many bits. Returns null for splits
-// without bf16 tiles, because they are faster than f32 only with tiles. If this processor has tiles and `a` is not F32, this requests them from the system
-// (target.h), so call it only for a product that would use them.
+// without bf16 tiles, because they are faster than f32 only with tiles. If this processor has tiles and `a` is not F32,
+// this requests them from the system (target.h), so call it only for a product that would use them.
 const Microkernel* microkernel(Arithmetic a, const Target& t, int code_bits = 8);
 // Returns whether int8 products with weights of block format t are in the microkernel's arithmetic.
 bool takes(const Microkernel& u, WeightType t);
