@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "guarded.h"
+#include "lightcone/backends/cpu/products/matmul_kernel.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/backends/cpu/threads/thread_pool.h"
 #include "lightcone/core/dtype.h"
@@ -464,4 +465,23 @@ TEST(Microkernel, Bf16PanelsOfEveryForm) {
       }
     }
   EXPECT_GT(checked, 40);
+}
+
+// AVX2 without VNNI has tiles of its own for codes of four bits, which the products of such weights choose.
+TEST(Microkernel, CodesOfFourBitsHaveTheirOwn) {
+  if (kInt8Avx2[5].code_bits != 4) GTEST_SKIP() << "this build has no kernels for AVX2";
+  Target avx2(Isa::Avx2);
+  avx2.avx_vnni = false;
+  const auto chosen = [&](WeightType t) {
+    lowering::Contraction c;
+    c.type = t;
+    return choose_unit(c, Precision::Medium, avx2);
+  };
+  EXPECT_EQ(chosen(WeightType::Q4_0), kInt8Avx2 + 5);
+  EXPECT_EQ(chosen(WeightType::Q4_1), kInt8Avx2 + 6);
+  EXPECT_EQ(chosen(WeightType::Q4_K), kInt8Avx2 + 6);
+  EXPECT_EQ(chosen(WeightType::Q8_0), kInt8Avx2);
+  EXPECT_EQ(chosen(WeightType::Q5_K), kInt8Avx2 + 1);
+  avx2.avx_vnni = true;
+  EXPECT_EQ(chosen(WeightType::Q4_0), kInt8AvxVnni);
 }

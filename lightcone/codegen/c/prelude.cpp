@@ -136,10 +136,10 @@ LC float lc_exp_f(float x) {
 }
 // What a vector p, the highest power, goes on with; LC_FMA and LC_ALL are of its width.
 #define LC_POWERS_OF_2(p, f) LC_FMA(p, f, LC_ALL(1.339887440266574e-3f)); LC_FMA(p, f, LC_ALL(9.618437357674640e-3f)); \
-  LC_FMA(p, f, LC_ALL(5.550332471162809e-2f)); LC_FMA(p, f, LC_ALL(2.402264791363012e-1f)); LC_FMA(p, f, LC_ALL(6.931472028550421e-1f)); \
-  LC_FMA(p, f, LC_ALL(1.0f));
-#define LC_POWERS_OF_E(p, f) LC_FMA(p, f, LC_ALL(8.36867746e-3f)); LC_FMA(p, f, LC_ALL(4.16682698e-2f)); LC_FMA(p, f, LC_ALL(0.166665211f)); \
-  LC_FMA(p, f, LC_ALL(0.49999994f)); LC_FMA(p, f, LC_ALL(1.0f)); LC_FMA(p, f, LC_ALL(1.0f));
+  LC_FMA(p, f, LC_ALL(5.550332471162809e-2f)); LC_FMA(p, f, LC_ALL(2.402264791363012e-1f)); \
+  LC_FMA(p, f, LC_ALL(6.931472028550421e-1f)); LC_FMA(p, f, LC_ALL(1.0f));
+#define LC_POWERS_OF_E(p, f) LC_FMA(p, f, LC_ALL(8.36867746e-3f)); LC_FMA(p, f, LC_ALL(4.16682698e-2f)); \
+  LC_FMA(p, f, LC_ALL(0.166665211f)); LC_FMA(p, f, LC_ALL(0.49999994f)); LC_FMA(p, f, LC_ALL(1.0f)); LC_FMA(p, f, LC_ALL(1.0f));
 // Sixteen at once. vreduceps leaves x - round(x), 0 of an infinity; vscalefps multiplies by 2^n in one step.
 #if defined(__AVX512F__)
 typedef float lc_float16 __attribute__((vector_size(64), may_alias)); typedef int lc_int16 __attribute__((vector_size(64), may_alias));
@@ -209,8 +209,8 @@ LC lc_int8 lc_exp_8(lc_float8* to, lc_float8 x) {
   *to = lc_scaled_8(p, rounded);
   return lc_near_8(x, 86.0f);
 }
-// Numbers of which some are not near: results are 0 below `low`, as of masked scores, and others come one by one from the
-// functions of one number.
+// Numbers of which some are not near. Results are 0 below `low`, as of masked scores; where that is not enough, all
+// come one by one from the function of one number.
 #define LC_EXPONENTIAL(N, low) \
 static __attribute__((noinline)) lc_float8 lc_##N##_far_8(lc_float8 x, lc_float8 p, lc_int8 near) { \
   const lc_int8 zero = (lc_int8)(x < low); \
@@ -223,7 +223,8 @@ LC void lc_##N##_v(float* to, const float* from) { \
   const lc_float8 x = ((const lc_float8*)from)[0], z = ((const lc_float8*)from)[1]; \
   lc_float8 p, q; \
   const lc_int8 nx = lc_##N##_8(&p, x), nz = lc_##N##_8(&q, z); \
-  if (__builtin_expect(__builtin_ia32_movmskps256((lc_float8)(nx & nz)) != 255, 0)) p = lc_##N##_far_8(x, p, nx), q = lc_##N##_far_8(z, q, nz); \
+  if (__builtin_expect(__builtin_ia32_movmskps256((lc_float8)(nx & nz)) != 255, 0)) \
+    p = lc_##N##_far_8(x, p, nx), q = lc_##N##_far_8(z, q, nz); \
   ((lc_float8*)to)[0] = p, ((lc_float8*)to)[1] = q; \
 }
 LC_EXPONENTIAL(exp2, -150.0f)
