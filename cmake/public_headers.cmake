@@ -41,9 +41,9 @@ set(LIGHTCONE_EXTENSION_HEADERS
     runtime/default_compiler.h runtime/program.h runtime/remat.h runtime/profile/profile.h
     stablehlo/module.h
     backends/cpu/composite_kernel.h backends/cpu/cpu.h backends/cpu/jit/jit.h
-    backends/cpu/kernels/attention_abi.h backends/cpu/kernels/conv_abi.h backends/cpu/kernels/entry_points.h
-    backends/cpu/kernels/gemm_abi.h backends/cpu/kernels/random_abi.h backends/cpu/kernels/tables.h
-    backends/cpu/kernels/weight_formats.h backends/cpu/target/isa.h backends/cpu/target/target.h
+    backends/cpu/kernels/abi/attention_abi.h backends/cpu/kernels/abi/conv_abi.h backends/cpu/kernels/abi/entry_points.h
+    backends/cpu/kernels/abi/gemm_abi.h backends/cpu/kernels/abi/random_abi.h backends/cpu/kernels/abi/tables.h
+    backends/cpu/kernels/abi/weight_formats.h backends/cpu/target/isa.h backends/cpu/target/target.h
     backends/cuda/cuda.h backends/gpu/device/device.h backends/gpu/device/library_call.h backends/gpu/device/library_product.h backends/gpu/gpu.h
     backends/metal/metal.h backends/opencl/opencl.h
     backends/pjrt/api.h backends/pjrt/client.h backends/pjrt/plugin.h)

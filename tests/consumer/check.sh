@@ -15,7 +15,7 @@ fi
 (cd "$work/prefix/include" && find lightcone -name '*.h' | sort) >"$work/public"
 (cd "${source%/tests/consumer}" && find lightcone -name '*.h' | sort) >"$work/sources"
 comm -13 "$work/public" "$work/sources" >"$work/private"
-for name in backends/cpu/lower.h backends/cpu/products/gemm.h backends/cpu/kernels/vector.inl.h io/images/decoders.h io/text/pieces/joins.h \
+for name in backends/cpu/lower.h backends/cpu/products/gemm.h backends/cpu/kernels/vectors/vector.inl.h io/images/decoders.h io/text/pieces/joins.h \
   ops/internal.h reference/internal.h runtime/program_internal.h runtime/value_memory.h; do
   grep -qxF "lightcone/$name" "$work/private" || { echo "lightcone/$name is private, and installed"; exit 1; }
 done

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "lightcone/backends/cpu/kernels/entry_points.h"
-#include "lightcone/backends/cpu/kernels/tables.h"
+#include "lightcone/backends/cpu/kernels/abi/entry_points.h"
+#include "lightcone/backends/cpu/kernels/abi/tables.h"
 #include "lightcone/random/random_bits.h"
 
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "error_of.h"
-#include "lightcone/backends/cpu/kernels/weight_formats.h"
+#include "lightcone/backends/cpu/kernels/abi/weight_formats.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/lightcone.h"
 #include "lightcone/nn/layers.h"

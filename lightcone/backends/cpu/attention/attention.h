@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "lightcone/backends/cpu/kernels/attention_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/attention_abi.h"
 #include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/lowering/attention.h"
 #include "lightcone/passes/precision.h"

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "lightcone/backends/cpu/kernels/attention_abi.h"
-#include "lightcone/backends/cpu/kernels/gemm_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/attention_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/gemm_abi.h"
 
 namespace lc::backends::cpu {
 

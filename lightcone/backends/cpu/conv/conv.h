@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lightcone/backends/cpu/conv/plan/conv_plan.h"
-#include "lightcone/backends/cpu/kernels/conv_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/conv_abi.h"
 #include "lightcone/backends/cpu/products/gemm.h"
 
 namespace lc {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lightcone/backends/cpu/kernels/long_sums.h"
+#include "lightcone/backends/cpu/kernels/abi/long_sums.h"
 
 namespace lc::backends::cpu::products {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "lightcone/backends/cpu/kernels/gemm_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/gemm_abi.h"
 #include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/core/composite.h"
@@ -25,7 +25,7 @@ struct GatherMmPlan {
   DType index = DType::I64;
   const Microkernel* unit = nullptr;  // microkernel for more than kFewRows rows; null: f32
   const Microkernel* few = nullptr;   // for up to kFewRows rows, if it is another one
-  bool packed = false;                // the matrices are packed as kernels/weight_formats.h describes
+  bool packed = false;                // the matrices are packed as kernels/abi/weight_formats.h describes
   WeightType stored_type() const;     // the type in which the matrices are packed
 };
 // Returns nullopt if this CPU has no kernel for the node, as for matrices of 8-bit floats and for extents that are not

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "lightcone/backends/cpu/kernels/long_sums.h"
+#include "lightcone/backends/cpu/kernels/abi/long_sums.h"
 #include "lightcone/backends/cpu/products/apart.h"
 #include "lightcone/backends/cpu/products/microkernel.h"
 #include "lightcone/backends/cpu/products/packed_weights.h"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "lightcone/backends/cpu/kernels/gemm_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/gemm_abi.h"
 #include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/backends/cpu/target/target.h"
 #include "lightcone/device/parallel.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lightcone/backends/cpu/kernels/gemm_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/gemm_abi.h"
 #include "lightcone/backends/cpu/threads/work_stealing.h"
 
 namespace lc::backends::cpu::products {

@@ -19,7 +19,7 @@ struct MatmulPlan : lowering::Contraction {
   const Microkernel* unit = nullptr;  // microkernel for more than kFewRows rows; null: f32
   const Microkernel* few = nullptr;   // for up to kFewRows rows, if it is another one
   bool bf16_a = false;                // a_node holds bf16 numbers, which are read as they are stored
-  bool packed = false;                // b_node is packed as kernels/weight_formats.h describes
+  bool packed = false;                // b_node is packed as kernels/abi/weight_formats.h describes
   bool for_unit = false;              // as the microkernel's pack_b does instead: Gemm::for_unit
   // Bytes of B as it is packed.
   std::int64_t packed_bytes() const;

@@ -1,9 +1,9 @@
-// The choice among the microkernels of dense products, which kernels/gemm_abi.h describes.
+// The choice among the microkernels of dense products, which kernels/abi/gemm_abi.h describes.
 #pragma once
 
 #include <vector>
 
-#include "lightcone/backends/cpu/kernels/gemm_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/gemm_abi.h"
 #include "lightcone/backends/cpu/target/target.h"
 
 namespace lc::backends::cpu {

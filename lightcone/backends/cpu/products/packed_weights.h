@@ -1,4 +1,4 @@
-// Kernels that repack weights for streaming: kernels/weight_formats.h describes the layout.
+// Kernels that repack weights for streaming: kernels/abi/weight_formats.h describes the layout.
 //
 // A product then reads one stream per thread and needs no horizontal sums. Packing happens once, when a parameter is
 // loaded.
@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "lightcone/backends/cpu/kernels/weight_formats.h"
+#include "lightcone/backends/cpu/kernels/abi/weight_formats.h"
 #include "lightcone/backends/cpu/products/gemm.h"
 
 namespace lc {

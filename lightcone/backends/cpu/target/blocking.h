@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "lightcone/backends/cpu/kernels/gemm_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/gemm_abi.h"
 #include "lightcone/codegen/machine.h"
 
 namespace lc::backends::cpu {

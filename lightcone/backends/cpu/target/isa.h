@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "lightcone/backends/cpu/kernels/tables.h"
+#include "lightcone/backends/cpu/kernels/abi/tables.h"
 
 namespace lc::backends::cpu {
 

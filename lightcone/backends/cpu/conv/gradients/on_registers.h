@@ -10,7 +10,7 @@
 #include <string>
 
 #include "lightcone/backends/cpu/conv/plan/conv_plan.h"
-#include "lightcone/backends/cpu/kernels/conv_abi.h"
+#include "lightcone/backends/cpu/kernels/abi/conv_abi.h"
 #include "lightcone/backends/cpu/target/blocking.h"
 #include "lightcone/backends/cpu/target/target.h"
 

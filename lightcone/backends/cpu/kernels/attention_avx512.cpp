@@ -1,5 +1,0 @@
-#define ISA avx512
-#define WIDTH 16
-#define KEYS 8
-#define TABLE kAttentionAvx512
-#include "lightcone/backends/cpu/kernels/attention.inl.h"

@@ -1,0 +1,6 @@
+#define ISA avx2
+#define WIDTH 8
+#define MR 6
+#define VECTORS 2
+#define TABLE kNhwcAvx2
+#include "lightcone/backends/cpu/kernels/conv/conv_nhwc.inl.h"

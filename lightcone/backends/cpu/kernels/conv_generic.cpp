@@ -1,5 +1,0 @@
-#define ISA generic
-#define WIDTH 4
-#define MR 4
-#define TABLE kConvGeneric
-#include "lightcone/backends/cpu/kernels/conv.inl.h"

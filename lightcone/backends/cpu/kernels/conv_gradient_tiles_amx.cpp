@@ -1,5 +1,0 @@
-#define ISA amx
-#define WIDTH 16
-#define TILES AmxTiles
-#define TABLE kGradientTilesAmx
-#include "lightcone/backends/cpu/kernels/conv_gradient_tiles.inl.h"

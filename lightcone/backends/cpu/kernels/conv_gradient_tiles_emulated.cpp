@@ -1,5 +1,0 @@
-#define ISA emulated
-#define WIDTH 4
-#define TILES EmulatedTiles
-#define TABLE kGradientTilesEmulated
-#include "lightcone/backends/cpu/kernels/conv_gradient_tiles.inl.h"

@@ -1,6 +1,0 @@
-#define ISA generic
-#define WIDTH 4
-#define MR 4
-#define VECTORS 2
-#define TABLE kNhwcGeneric
-#include "lightcone/backends/cpu/kernels/conv_nhwc.inl.h"

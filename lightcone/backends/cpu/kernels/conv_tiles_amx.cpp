@@ -1,5 +1,0 @@
-#define ISA amx
-#define WIDTH 16
-#define TILES AmxTiles
-#define TABLE kConvTilesAmx
-#include "lightcone/backends/cpu/kernels/conv_tiles.inl.h"

@@ -1,6 +1,0 @@
-#define ISA emulated
-#define WIDTH 4
-#define F32_TABLE kGemmGeneric
-#define TILES EmulatedTiles
-#define UNITS kDenseEmulated
-#include "lightcone/backends/cpu/kernels/dense_tiles.inl.h"

@@ -1,8 +1,0 @@
-#define ISA avx2
-#define WIDTH 8
-#define MR 3
-#define GROUPS 1
-#define F32_TABLE kGemmAvx2
-#define MADD
-#define UNITS kInt8Avx2
-#include "lightcone/backends/cpu/kernels/dense_int8.inl.h"

@@ -1,4 +1,0 @@
-#define ISA generic
-#define WIDTH 4
-#define TABLE kDepthwiseGeneric
-#include "lightcone/backends/cpu/kernels/depthwise.inl.h"

@@ -1,5 +1,0 @@
-#define ISA neon
-#define WIDTH 4
-#define NEON
-#define TABLE kDepthwiseNeon
-#include "lightcone/backends/cpu/kernels/depthwise.inl.h"

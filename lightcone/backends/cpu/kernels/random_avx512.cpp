@@ -1,4 +1,0 @@
-#define ISA avx512
-#define LANES 8
-#define TABLE kRandomAvx512
-#include "lightcone/backends/cpu/kernels/random.inl.h"

@@ -1,5 +1,0 @@
-#define ISA neon
-#define LANES 2
-#define NEON
-#define TABLE kRandomNeon
-#include "lightcone/backends/cpu/kernels/random.inl.h"
