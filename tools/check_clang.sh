@@ -8,9 +8,11 @@ cd "$(dirname "$0")/.."
 cxx=${1:-clang++-16}
 shift || true
 tests=("$@")
-[ $# -gt 0 ] || tests=(graph_test dim_test typed_test program_test verify_test jit_test cpu_test ops_test half_test width_test
-                       rows_test pipeline_rows_test tile_test gemm_test microkernel_test group_test attention_test conv_test
-                       depthwise_test concurrency_test gguf_test story_test autograd_test module_test)
+[ $# -gt 0 ] || tests=(graph_test dim_test typed_test program_test program_states_test program_products_test verify_test jit_test
+                       cpu_test cpu_products_test cpu_odd_values_test cpu_borders_test cpu_states_test ops_test half_test
+                       width_test rows_test pipeline_rows_test tile_test gemm_test gemm_bits_test gemm_sums_test
+                       microkernel_test group_test attention_test conv_test depthwise_test concurrency_test gguf_test
+                       story_test autograd_test module_test)
 build=build-$cxx
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DLIGHTCONE_UNITY=ON -DCMAKE_CXX_FLAGS_RELEASE="-O1 -DNDEBUG" -DCMAKE_CXX_COMPILER="$cxx"
 cmake --build "$build" --target lightcone_command "${tests[@]}"

@@ -1,5 +1,5 @@
-// The C compiler's processes survive signals, closed streams and programs that are no compilers. A compiler that does
-// not work is replaced, and the program says so.
+// The C compiler's processes survive signals, closed streams, programs that are no compilers and damaged objects in the
+// cache. A compiler that does not work is replaced, and the program says so.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -131,6 +131,52 @@ TEST(Jit, AKeptObjectThatCannotBeLoadedIsCompiledAgain) {
   EXPECT_EQ(built(2, o), kFromCache);
 }
 
+// The disk cache handles entries that are valid, damaged, or in a folder that others may write to.
+TEST(Jit, TheCacheIsCheckedBeforeItIsLoaded) {
+  const TempDir dir;
+  const std::vector<backends::cpu::Source> sources = {
+      {"twice",
+       "void twice(const void* const* in, void* out, const long* n, long begin, long end) {"
+       " for (long i = begin; i < end; ++i) ((float*)out)[i] = 2 * ((const float*)in[0])[i]; }\n"}};
+  const auto build = [&](const std::string& folder) {
+    backends::cpu::Jitted j = backends::cpu::jit(sources, {.cache_dir = folder});
+    const float x[2] = {1, 3};
+    float y[2] = {};
+    const void* in[] = {x};
+    j.functions[0](in, y, nullptr, 0, 2);
+    EXPECT_EQ(y[0], 2);
+    EXPECT_EQ(y[1], 6);
+    return std::pair(j.compiled, j.cached);
+  };
+  const std::string folder = dir / "cache";
+  EXPECT_EQ(build(folder), std::pair(1, 0));
+  EXPECT_EQ(build(folder), std::pair(0, 1));
+  EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
+  ASSERT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  const std::string entry = std::filesystem::directory_iterator(folder)->path().string(), good = slurp(entry);
+  std::string changed = good, cut = good.substr(0, good.size() / 2);
+  changed[good.size() / 2] ^= 1;
+  for (const std::string& bad : {changed, cut, std::string(), std::string(100, 'x')}) {
+    spit(entry, bad);
+    EXPECT_EQ(build(folder), std::pair(1, 0));
+    EXPECT_EQ(slurp(entry).size(), good.size());  // the entry was repaired
+  }
+  const std::vector<backends::cpu::Source> other = {{"twice", sources[0].text + "// another text\n"}};
+  EXPECT_EQ(backends::cpu::jit(other, {.cache_dir = folder}).compiled, 1);
+  // the same text through another compiler is another entry
+  const std::string alias = dir / "cc";
+  spit(alias, "#!/bin/sh\nexec " + backends::cpu::find_compiler() + " \"$@\"\n");
+  ASSERT_EQ(::chmod(alias.c_str(), 0755), 0);
+  EXPECT_EQ(backends::cpu::jit(sources, {.compiler = alias, .cache_dir = folder}).compiled, 1);
+  ASSERT_EQ(::chmod(folder.c_str(), 0777), 0);
+  EXPECT_EQ(build(folder), std::pair(1, 0));  // other users could have written there
+  ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
+  EXPECT_EQ(build(folder), std::pair(0, 1));
+  std::filesystem::create_directory_symlink(folder, dir / "link");
+  EXPECT_EQ(build(dir / "link"), std::pair(1, 0));
+  EXPECT_EQ(build("off"), std::pair(1, 0));
+}
+
 TEST(Jit, StandardStreamsMayBeClosed) {
   NEEDS_C_COMPILER();
   for (const int closed : {1, 2, 4, 7, 8, 15})
@@ -185,6 +231,25 @@ TEST(Jit, ACompilerThatRefusesAnOptionOfGccIsCalledWithoutIt) {
   EXPECT_TRUE(contains(words([&] { built(2, {.compiler = never, .cache_dir = "off"}); }), "exit status 1"));
 }
 
+// Clang is not given GCC's options, under whatever name it is called.
+TEST(Jit, ClangIsNotGivenOptionsOfGcc) {
+  const TempDir dir;
+  const std::string clang = dir / "clang-99", cc = dir / "cc";
+  spit(clang,
+       "#!/bin/sh\ncase \"$*\" in *-fvect*) exit 1;; esac\nexec " + backends::cpu::find_compiler() + " \"$@\"\n");
+  ASSERT_EQ(::chmod(clang.c_str(), 0755), 0);
+  std::filesystem::create_symlink(clang, cc);
+  const std::vector<backends::cpu::Source> sources = {
+      {"none", "void none(const void* const* in, void* out, const long* n, long begin, long end) {}\n"}};
+  for (const std::string& compiler : {clang, cc})
+    EXPECT_EQ(backends::cpu::jit(sources, {.compiler = compiler, .cache_dir = "off"}).compiled, 1);
+  const std::string gcc = dir / "gcc-99", asked = dir / "asked";
+  spit(gcc, "#!/bin/sh\ncase \"$*\" in *-fvect*) touch " + asked + ";; esac\nexit 1\n");
+  ASSERT_EQ(::chmod(gcc.c_str(), 0755), 0);
+  EXPECT_THROW(backends::cpu::jit(sources, {.compiler = gcc, .cache_dir = "off"}), Error);
+  EXPECT_TRUE(std::filesystem::exists(asked));
+}
+
 TEST(Jit, NoDescriptorIsLost) {
   NEEDS_C_COMPILER();
   const TempDir dir;
@@ -217,6 +282,17 @@ TEST(Jit, LlvmIsInvisibleToOtherLibraries) {
   if (backends::cpu::find_llvm().path.empty()) GTEST_SKIP() << backends::cpu::find_llvm().problem;
   for (const char* name : {"LLVMContextCreate", "llvm_orc_registerEHFrameSectionWrapper"})
     EXPECT_EQ(::dlsym(RTLD_DEFAULT, name), nullptr) << name;
+}
+
+TEST(Jit, NoCompilerMeansTheInterpreterOfTheIr) {
+  EXPECT_EQ(backends::cpu::find_compiler({.compiler = "none"}), "");
+  EXPECT_THROW(backends::cpu::find_compiler({.compiler = "/no/such/cc"}), Error);  // an Error, unlike "none"
+  Graph g;
+  g.output("y", prim::exp2(g.input("x", {2})));
+  const Compiled done = transform(g, cpu({.threads = 1, .jit = {.compiler = "none"}}));
+  EXPECT_EQ(fired(done.log, "C units compiled"), 0);
+  EXPECT_EQ(fired(done.log, "C units from cache"), 0);
+  EXPECT_THROW(transform(g, cpu({.threads = 1, .jit = {.compiler = "/bin/false", .cache_dir = "off"}})), Error);
 }
 
 TEST(Jit, TextsWithOneHashHaveTwoNames) {

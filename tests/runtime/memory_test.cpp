@@ -1,10 +1,11 @@
-// Memory follows the sizes that are bound, not their upper bounds. Under a memory limit results are the same or the
-// Error has figures.
+// Memory follows the sizes that are bound, not their upper bounds, and large blocks begin at huge pages. Under a memory
+// limit results are the same or the Error has figures.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <numeric>
@@ -255,4 +256,23 @@ TEST(Memory, ReservedRangesAreCommittedInPieces) {
   EXPECT_EQ(small.committed(), 100u);
   small.data()[99] = std::byte{1};
   EXPECT_FALSE(Reserved(std::size_t{1} << 62).reserved());
+}
+
+// Large blocks are aligned to huge pages, have the requested size, and hold what is written.
+TEST(Memory, LargeBlocksBeginAtHugePages) {
+  constexpr std::size_t kHuge = 2 << 20;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{5000}, kHuge - 1, kHuge, kHuge + 1, 3 * kHuge + 4097}) {
+    std::vector<Memory> blocks(3);
+    for (Memory& m : blocks) m = Memory(bytes);
+    for (std::size_t k = 0; k < blocks.size(); ++k) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks[k].data()) % (bytes >= kHuge ? kHuge : 64), 0u) << bytes;
+      EXPECT_EQ(blocks[k].size(), std::max<std::size_t>(bytes, 1));
+      for (std::size_t i = 0; i < bytes; i += 511) EXPECT_EQ(blocks[k].data()[i], std::byte{0});
+      std::memset(blocks[k].data(), static_cast<int>(k + 1), bytes);
+    }
+    for (std::size_t k = 0; k < blocks.size() && bytes; ++k) {
+      EXPECT_EQ(blocks[k].data()[0], static_cast<std::byte>(k + 1));
+      EXPECT_EQ(blocks[k].data()[bytes - 1], static_cast<std::byte>(k + 1));
+    }
+  }
 }
