@@ -38,8 +38,9 @@ class Kernel {
   // Returns true if the result may overwrite operand k when nothing reads that operand afterwards.
   virtual bool in_place(std::size_t /*k*/) const { return false; }
   // Returns an offset in bytes if the result is merely the part of operand 0 that starts there. Such a result needs
-  // neither memory nor a run unless it has to be stored elsewhere.
-  virtual std::optional<std::int64_t> part() const { return std::nullopt; }
+  // neither memory nor a run unless it has to be stored elsewhere. The sizes of such a kernel are the bytes of the part
+  // and its offset.
+  virtual std::optional<Dim> part() const { return std::nullopt; }
 
   // Returns false if the result depends on more than the operands, such as what other ranks send. It is then computed
   // in every run, even if its operands are parameters.

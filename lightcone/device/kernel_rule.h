@@ -28,6 +28,6 @@ inline const KernelRule* kernel_rule(const Composite& c, std::string_view device
 }
 
 // Returns a kernel whose value is the part of its operand that starts at byte `offset`.
-std::shared_ptr<Kernel> part_kernel(std::int64_t offset, Dim bytes);
+std::shared_ptr<Kernel> part_kernel(Dim offset, Dim bytes);
 
 }  // namespace lc

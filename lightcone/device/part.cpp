@@ -8,23 +8,22 @@ namespace {
 
 class PartKernel final : public HostKernel {
  public:
-  PartKernel(std::int64_t offset, Dim bytes) : offset_(offset), bytes_(std::move(bytes)) {}
+  PartKernel(Dim offset, Dim bytes) : offset_(std::move(offset)), bytes_(std::move(bytes)) {}
   std::string name() const override { return "part"; }
-  std::vector<Dim> sizes() const override { return {bytes_}; }
-  std::optional<std::int64_t> part() const override { return offset_; }
+  std::vector<Dim> sizes() const override { return {bytes_, offset_}; }
+  std::optional<Dim> part() const override { return offset_; }
   void run(const HostLaunch& l) const override {
-    std::memcpy(l.out, static_cast<const std::byte*>(l.in[0]) + offset_, static_cast<std::size_t>(l.sizes[0]));
+    std::memcpy(l.out, static_cast<const std::byte*>(l.in[0]) + l.sizes[1], static_cast<std::size_t>(l.sizes[0]));
   }
 
  private:
-  std::int64_t offset_;
-  Dim bytes_;
+  Dim offset_, bytes_;
 };
 
 }  // namespace
 
-std::shared_ptr<Kernel> part_kernel(std::int64_t offset, Dim bytes) {
-  return std::make_shared<PartKernel>(offset, std::move(bytes));
+std::shared_ptr<Kernel> part_kernel(Dim offset, Dim bytes) {
+  return std::make_shared<PartKernel>(std::move(offset), std::move(bytes));
 }
 
 }  // namespace lc

@@ -161,7 +161,7 @@ struct Planner {
       const Placement& whole = plan.nodes[owner(id)];  // possibly a state that is overwritten in place
       p.where = whole.where, p.input = whole.input;
       p.offset = whole.offset;  // offset of the state; in the arena, offsets() computes it from the owner
-      check(p.where == Placement::Where::Arena || *n.kernel->part() == 0, "a part of a state");
+      check(p.where == Placement::Where::Arena || *n.kernel->part() == Dim(0), "a part of a state");
       return;
     }
     std::size_t& scratch = plan.scratch_bytes[id];
@@ -200,7 +200,8 @@ struct Planner {
       if (scratch_block[id] != kNone) plan.scratch[id] = at[scratch_block[id]];
       if (block[id] != kNone) plan.nodes[id].offset = at[block[id]];
       if (plan.nodes[id].where == Placement::Where::Arena && owner(id) != id)
-        plan.nodes[id].offset = plan.nodes[owner(id)].offset + static_cast<std::size_t>(*g[id].kernel->part());
+        plan.nodes[id].offset =
+            plan.nodes[owner(id)].offset + upper(*g[id].kernel->part(), sizes, "an offset", g[id].where);
     }
     plan.arena_bytes = arena.bytes();
     plan.alive_bytes = arena.alive_bytes();

@@ -21,7 +21,7 @@ Context::Impl::Impl(std::shared_ptr<const Program::Impl> p, std::shared_ptr<Devi
   bound_elements.assign(nodes, -1);
   is_state.resize(nodes);
   is_user_memory.resize(nodes);
-  bytes.resize(nodes);
+  bytes.resize(nodes), arena_at.resize(nodes);
   take_weights();
   if (largest().state_block) states = device->allocate_sparse(largest().state_block);
   for (const Assignment& a : graph().assignments()) {

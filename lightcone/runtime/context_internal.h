@@ -28,6 +28,7 @@ struct Context::Impl {
   std::vector<std::int64_t> dims;
   std::vector<std::vector<std::int64_t>> sizes;  // by NodeId
   std::vector<std::size_t> bytes;                // by NodeId, of values that a run computes and of states
+  std::vector<std::size_t> arena_at;             // by NodeId: where a value that a run computes lies, for these sizes
   std::vector<BufferSlice> operands;             // operands of all kernels
   std::vector<Launch> launches;                  // one launch per kernel, in order
   std::vector<std::size_t> launch_at;  // by position in program->order: index of the first launch from there on
@@ -62,7 +63,7 @@ struct Context::Impl {
 
   BufferSlice place(NodeId id) const {
     const Placement& p = plan().nodes[id];
-    return p.where == Placement::Where::Arena ? values.at(p.offset) : input[p.input];
+    return p.where == Placement::Where::Arena ? values.at(arena_at[id]) : input[p.input];
   }
   HostView view(NodeId id) const { return {*device, place(id), bytes_now(id)}; }
   Value read(const Edge& e) const { return read(e, place(e.node)); }

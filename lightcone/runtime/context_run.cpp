@@ -70,6 +70,9 @@ void Context::Impl::refresh() {
     if (!is_user_memory[a.state] && !in_block(a.state)) grow(a.state, bytes[a.state]);
   }
   values.fit(bindings, bytes);
+  for (const NodeId id : program->order) arena_at[id] = plan().nodes[id].offset;
+  for (const NodeId id : program->parts)  // results of a group of products follow each other without gaps
+    arena_at[id] = arena_at[graph()[id].in[0].node] + static_cast<std::size_t>(dims[program->sizes[id][1]]);
   stale = false;
 }
 

@@ -98,7 +98,8 @@ class HalfKernel final : public backends::gpu::GpuKernel {
 class PartKernel final : public Kernel {
  public:
   std::string name() const override { return "part"; }
-  std::optional<std::int64_t> part() const override { return 40; }
+  std::vector<Dim> sizes() const override { return {4, 40}; }
+  std::optional<Dim> part() const override { return Dim(40); }
 };
 
 class StrangeKernel final : public Kernel {

@@ -42,6 +42,44 @@ TEST(Program, PreparedValuesAndStatesAreOneBlock) {
   EXPECT_EQ(p.plan().state_bytes, 2u * 4 * 32 * 4);
 }
 
+// Products of the same rows, such as Q, K and V, are one kernel with one result, of which each is a part. It takes what
+// the rows of a run need, not what they may need at most, and the parts lie where they are expected.
+TEST(Program, ResultsOfAGroupTakeWhatTheirRowsNeed) {
+  LIGHTCONE_CPU_ALONE();
+  constexpr std::int64_t kMost = 4096, kWidth = 512;
+  Graph g;
+  const Tensor x = g.input("x", {Dim::symbol("n", 1, kMost), 64});
+  std::vector<float> weights(kWidth * 64);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 17) / 8 - 1;
+  for (const char* name : {"q", "k", "v"})
+    g.output(name, sin(matmul(x, g.parameter(str_cat("of ", name), {kWidth, 64}, DType::F32).permute({1, 0}))));
+  Program p = compile(g, generic() | test::device({.threads = 1}));
+  bool grouped = false;
+  for (NodeId id = 0; id < p.graph().size(); ++id)
+    grouped =
+        grouped || (p.graph()[id].op == Op::Kernel && p.graph()[id].kernel->name().find("_x3") != std::string::npos);
+  ASSERT_TRUE(grouped) << p.graph().str();
+  constexpr std::size_t kRow = 3 * kWidth * 4;
+  EXPECT_GE(p.plan({{"n", kMost}}).alive_bytes, kMost * kRow);
+  const std::size_t few = p.plan({{"n", 1}}).alive_bytes;
+  EXPECT_EQ(p.plan({{"n", 101}}).alive_bytes, few + 100 * kRow);
+
+  for (const char* name : {"q", "k", "v"}) p.load(str_cat("of ", name), weights.data(), weights.size() * 4);
+  Context c(p);
+  for (const std::int64_t rows : {3, 1, 50}) {
+    std::vector<float> values(static_cast<std::size_t>(rows) * 64);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) / 16;
+    c.bind("n", rows).set("x", values).run();
+    const std::vector<float> q = c.get("q");
+    ASSERT_EQ(q.size(), static_cast<std::size_t>(rows * kWidth));
+    EXPECT_EQ(q, c.get("k"));
+    EXPECT_EQ(q, c.get("v"));
+    double first = 0;
+    for (std::size_t k = 0; k < 64; ++k) first += static_cast<double>(values[k]) * static_cast<double>(weights[k]);
+    EXPECT_NEAR(q[0], std::sin(first), 1e-5);
+  }
+}
+
 // Weights are packed in groups of sixteen rows, unless padding a few rows would take far more memory.
 TEST(Program, NarrowWeightsArePackedWhereThatWastesNoMemory) {
   LIGHTCONE_CPU_ALONE();

@@ -83,7 +83,7 @@ void FallbackKernel::run(const Step& s, std::span<const std::int64_t> sizes) con
   const auto bytes = static_cast<std::size_t>(sizes[s.bytes]);
   make_room(out, bytes);
   if (!s.kernel) {  // a slice of its operand
-    const auto at = static_cast<std::ptrdiff_t>(*graph_[s.node].kernel->part());
+    const auto at = static_cast<std::ptrdiff_t>(sizes[s.first_size + 1]);
     std::copy_n(values_[s.in[0]].begin() + at, bytes, out.begin());
     return;
   }

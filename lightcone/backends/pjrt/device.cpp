@@ -153,7 +153,7 @@ void PjrtDevice::zero(BufferSlice to, std::size_t bytes) { table(to).clear(to.of
 
 void PjrtDevice::launch(const Launch& l) {
   if (l.kernel->part()) {  // the operand's slice is wanted at another address
-    const auto offset = static_cast<std::size_t>(*l.kernel->part());
+    const auto offset = static_cast<std::size_t>(l.sizes[1]);
     return copy(l.out, {l.in[0].buffer, l.in[0].offset + offset}, static_cast<std::size_t>(l.sizes[0]));
   }
   const auto* program = dynamic_cast<const ProgramKernel*>(l.kernel);

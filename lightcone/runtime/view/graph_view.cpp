@@ -98,7 +98,7 @@ void Drawing::name_parts() {
   std::map<NodeId, std::map<std::int64_t, NodeId>> parts;  // by the kernel that makes them, in the order of offsets
   for (NodeId id = 0; id < g_.size(); ++id)
     if (const Node& n = g_[id]; grouping_.drawn[id] && n.op == Op::Kernel)
-      if (const auto at = n.kernel->part()) parts[n.in[0].node][*at] = id;
+      if (const auto at = n.kernel->part()) parts[n.in[0].node][at->bounds().hi] = id;
   for (const auto& [whole, all] : parts) {
     int k = 0;
     for (const auto& [at, id] : all) parts_[id] = str_cat("result ", ++k, " of ", all.size());

@@ -15,13 +15,13 @@ using i64 = std::int64_t;
 namespace {
 
 // Byte offset of each part's result, then of the end.
-std::vector<i64> part_offsets(const std::vector<MatmulPart>& parts) {
-  std::vector<i64> at{0};
+std::vector<Dim> part_offsets(const std::vector<MatmulPart>& parts) {
+  std::vector<Dim> at{0};
   if (parts.size() == 1) return at;
   for (const MatmulPart& p : parts) {
-    i64 bytes = 4;
-    for (const MatmulPlan::Axis& x : p.c.axes) bytes *= x.extent.bounds().hi;
-    at.push_back((at.back() + bytes + 63) / 64 * 64);
+    Dim bytes = 4;
+    for (const MatmulPlan::Axis& x : p.c.axes) bytes = bytes * x.extent;
+    at.push_back(at.back() + (bytes + 63) / 64 * 64);
   }
   return at;
 }
@@ -120,12 +120,7 @@ struct OuterAxes {
 class MatmulKernel final : public HostKernel {
  public:
   MatmulKernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa, const Blocking& blocking)
-      : parts_(std::move(parts)),
-        rows_(std::move(rows)),
-        c_(parts_[0].c),
-        offsets_(part_offsets(parts_)),
-        isa_(isa),
-        blocking_(blocking) {
+      : parts_(std::move(parts)), rows_(std::move(rows)), c_(parts_[0].c), isa_(isa), blocking_(blocking) {
     matmul_sizes(parts_, rows_).each([&](const Dim& d) { sizes_.push_back(d); });
     const auto add_block = [&](const std::vector<Dim>& block) {
       const std::size_t begin = sizes_.size();
@@ -135,6 +130,7 @@ class MatmulKernel final : public HostKernel {
     for (MatmulPart& part : parts_)
       if (part.epilogue) part.epilogue_sizes = add_block(part.epilogue->sizes());
     if (rows_.loop) rows_sizes_ = add_block(rows_.loop->sizes());
+    offsets_ = add_block(part_offsets(parts_));
   }
   std::string name() const override {
     std::string s = "matmul_" + std::string(lc::name(c_.type)) + (c_.packed ? "_packed" : "") +
@@ -185,7 +181,7 @@ class MatmulKernel final : public HostKernel {
   Gemm product(const MatmulSizes<i64>& s) const;
   GemmBatch take_batch(OuterAxes& outer) const;
   float* result(const HostLaunch& l, std::size_t part) const {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + offsets_[part]);
+    return reinterpret_cast<float*>(static_cast<std::byte*>(l.out) + l.sizes[offsets_ + part]);
   }
   i64 few_bytes(i64 m, i64 k) const { return rows_.loop ? (m * k * 4 + 63) / 64 * 64 : 0; }
 
@@ -193,7 +189,7 @@ class MatmulKernel final : public HostKernel {
   MatmulRows rows_;
   std::size_t rows_sizes_ = 0;  // index of the prologue's sizes
   const MatmulPlan& c_;         // the first part, which differs from the others only in columns, B and C
-  std::vector<i64> offsets_;
+  std::size_t offsets_ = 0;     // index of the offsets of the parts among the sizes
   Isa isa_;
   Blocking blocking_;
   std::vector<Dim> sizes_;
@@ -473,7 +469,7 @@ std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulR
                                           const Blocking& blocking) {
   return std::make_shared<MatmulKernel>(std::move(parts), std::move(rows), isa, blocking);
 }
-i64 matmul_bytes(const std::vector<MatmulPart>& parts) { return part_offsets(parts).back(); }
+Dim matmul_bytes(const std::vector<MatmulPart>& parts) { return part_offsets(parts).back(); }
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part) {
   Dim bytes = 4;
   for (const MatmulPlan::Axis& x : parts[part].c.axes) bytes = bytes * x.extent;

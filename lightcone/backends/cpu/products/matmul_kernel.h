@@ -70,7 +70,7 @@ struct MatmulRows {
 std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa,
                                           const Blocking& blocking);
 // Bytes of all results.
-std::int64_t matmul_bytes(const std::vector<MatmulPart>& parts);
+Dim matmul_bytes(const std::vector<MatmulPart>& parts);
 // The kernel of a node that refers to the result of one part.
 std::shared_ptr<Kernel> part_kernel(const std::vector<MatmulPart>& parts, std::size_t part);
 

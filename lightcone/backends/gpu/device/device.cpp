@@ -17,7 +17,7 @@ void GpuDevice::call(const LibraryCall&, std::span<const BufferSlice>, std::span
 
 void GpuDevice::launch(const Launch& l) {
   if (l.kernel->part()) {  // the operand's slice is wanted at another address
-    const auto offset = static_cast<std::size_t>(*l.kernel->part());
+    const auto offset = static_cast<std::size_t>(l.sizes[1]);
     return copy(l.out, {l.in[0].buffer, l.in[0].offset + offset}, static_cast<std::size_t>(l.sizes[0]));
   }
   const auto* kernel = dynamic_cast<const GpuKernel*>(l.kernel);
