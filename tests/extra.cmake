@@ -182,11 +182,13 @@ if(LIGHTCONE_TOOLS)
   add_test(NAME picture_classifier_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/picture_classifier_command_test.py
            $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
   add_test(NAME predict_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/predict_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR})
+  add_test(NAME export_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/export_command_test.py $<TARGET_FILE:lightcone_command> ${LIGHTCONE_DATA})
   add_test(NAME model_command COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/model_command_test.py $<TARGET_FILE:lightcone_command> ${PROJECT_SOURCE_DIR} ${LIGHTCONE_DATA})
   add_test(NAME read_text COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/read_text_test.py $<TARGET_FILE:read_text> ${LIGHTCONE_DATA})
   set_tests_properties(read_text PROPERTIES SKIP_RETURN_CODE 77)
   set_tests_properties(train_command train_resume_command train_language_command train_refusals_command plan_command predict_command
-                       embed_command imagine_command detect_command seq2seq_command model_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
+                       embed_command imagine_command detect_command seq2seq_command model_command export_command
+                       PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
   set_tests_properties(text_classifier_command picture_classifier_command PROPERTIES ENVIRONMENT LIGHTCONE_MACHINE=default)
   add_test(NAME llama_peers COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/models/llama_peers_check.py $<TARGET_FILE:lightcone_command>
            ${PROJECT_SOURCE_DIR}/models/story/story.gguf)

@@ -82,7 +82,7 @@ class Imagine(unittest.TestCase):
 
     def test_mistakes(self):
         out = self.d / "p.png"
-        for args, words in ((("a", "-o", "p.gif"), "ends in none of .png, .jpg and .npy"), (("a", "--size", "7x", "-o", out), "HEIGHTxWIDTH"),
+        for args, words in ((("a", "-o", "p.gif"), "ends in none of .png, .jpg and .npy"), (("a", "--size", "7x", "-o", out), "WIDTHxHEIGHT"),
                             (("a", "--scheduler", "eular", "-o", out), "eular"), (("a", "--size", "9", "-o", out), "not a multiple of 2"),
                             (("a", "--lora", "none.safetensors", "-o", out), "none.safetensors")):
             err = self.imagine(*args, code=1)

@@ -131,10 +131,11 @@ void view(const ViewOptions& o);
 
 struct ExportOptions {
   std::string model, out, arguments, weights;
-  bool stablehlo = true, explain = false, train = false, open = false, bounds = false;
-  std::int64_t batch = 1, size = 224, opset = 21;
+  bool stablehlo = true, explain = false, train = false, open = false, bounds = false, whole = false;
+  std::int64_t batch = 0, size = 0, opset = 21;  // 0: not given
   double learning_rate = 0.01;
   std::vector<std::string> sizes;  // NAME=NUMBER
+  std::vector<std::string> outputs;
 };
 void export_model(const ExportOptions& o);
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "checkpoint_graph.h"
 #include "command.h"
 #include "commands.h"
 #include "explain.h"
@@ -26,8 +27,10 @@ bool is_vision(const std::string& name) {
 }
 
 Tensor pictures_of(const ExportOptions& o, Graph& g) {
-  const Dim batch = o.open ? Dim::symbol("batch", 1, o.batch) : Dim(o.batch);
-  return g.input("pictures", {batch, 3, o.size, o.size});
+  constexpr std::int64_t kSize = 224;
+  const std::int64_t most = std::max<std::int64_t>(o.batch, 1), size = o.size > 0 ? o.size : kSize;
+  const Dim batch = o.open ? Dim::symbol("batch", 1, most) : Dim(most);
+  return g.input("pictures", {batch, 3, size, size});
 }
 
 // Builds a network from pictures to logits or, for training, the loss of a batch and one step of gradient descent.
@@ -48,17 +51,13 @@ Graph vision_graph(const ExportOptions& o) {
   return g;
 }
 
-Graph language_graph(const ExportOptions& o) {
-  // vision_model() throws Error, with the known names, for any other name.
-  if (o.model != "builtin" && !std::filesystem::exists(o.model)) vision_model(o.model);
-  if (o.train)
-    throw Error("export", "--train is for the networks of pictures; a language model is exported as it generates");
+Graph llama_graph(const Weights& w) {
   Graph written;
   LlamaOptions load{.load_weights = false};
   load.observe = [&](const Pass&, const Graph& before, const Graph&) {
     if (written.size() == 0) written = before.clone();
   };
-  Llama::load(open_model(o.model), load);
+  Llama::load(w, load);
   return written;
 }
 
@@ -75,9 +74,16 @@ Bindings given_sizes(const ExportOptions& o) {
   return b;
 }
 
-// Returns numbers for the graph's symbolic extents, which must be all of them unless extents may stay open.
-Bindings bindings(const ExportOptions& o, const Graph& g) {
+// The same for a checkpoint, whose batch is a symbol: --batch is its number, or with --open its bound.
+Bindings sizes_of_checkpoint(const ExportOptions& o) {
   Bindings b = given_sizes(o);
+  if (o.batch > 0 && !o.open) b.emplace("batch", o.batch);
+  return b;
+}
+
+// Returns numbers for the graph's symbolic extents, which must be all of them unless extents may stay open.
+Bindings bindings(const ExportOptions& o, const Graph& g, Bindings b) {
+  std::erase_if(b, [&](const auto& size) { return size.first == "batch" && !symbols_of(g).contains("batch"); });
   if (o.open) return b;
   std::string open, first;
   for (const auto& [name, bounds] : symbols_of(g)) {
@@ -179,9 +185,8 @@ void vision_onnx(const ExportOptions& o) {
     std::fprintf(stderr, "%s: the weights are first values for training; --weights gives others\n", o.out.c_str());
 }
 
-void language_onnx(const ExportOptions& o) {
-  const Graph g = language_graph(o);
-  const Weights file = open_model(o.model);
+void llama_onnx(const ExportOptions& o, const Weights& file) {
+  const Graph g = llama_graph(file);
   Values values;
   for (NodeId id = 0; id < g.size(); ++id)
     if (g[id].parameter)
@@ -191,17 +196,54 @@ void language_onnx(const ExportOptions& o) {
   export_onnx(g, values.of, o.out, {.opset = static_cast<int>(o.opset), .sizes = given_sizes(o)});
 }
 
+LoadedModel loaded(const ExportOptions& o, const Weights& file) {
+  constexpr std::int64_t kBatch = 64;
+  return open_checkpoint(
+      o.model, file, {.whole = o.whole, .batch = o.batch > 0 ? o.batch : kBatch, .size = o.size, .outputs = o.outputs});
+}
+
+void checkpoint_onnx(const ExportOptions& o) {
+  const Weights file = open_model(o.model);
+  if (!o.whole && is_cached_llama(o.model, file)) return llama_onnx(o, file);
+  LoadedModel m = loaded(o, file);
+  export_onnx(m.graph(), m.values(), o.out, {.opset = static_cast<int>(o.opset), .sizes = sizes_of_checkpoint(o)});
+}
+
+// The graph of a network of torchvision's, or of a checkpoint.
+class Source {
+ public:
+  explicit Source(const ExportOptions& o) {
+    if (is_vision(o.model)) {
+      graph_ = vision_graph(o);
+      return;
+    }
+    // vision_model() throws Error, with the known names, for any other name.
+    if (o.model != "builtin" && !std::filesystem::exists(o.model)) vision_model(o.model);
+    if (o.train)
+      throw Error("export", "--train is for the networks of torchvision; a checkpoint is exported for inference");
+    const Weights file = open_model(o.model);
+    if (!o.whole && is_cached_llama(o.model, file)) graph_ = llama_graph(file);
+    else model_.emplace(loaded(o, file));
+  }
+  const Graph& graph() const { return model_ ? model_->graph() : graph_; }
+
+ private:
+  Graph graph_;
+  std::optional<LoadedModel> model_;
+};
+
 }  // namespace
 
 void export_model(const ExportOptions& o) {
   if (o.out.ends_with(".onnx") && !o.explain) {
     if (o.train) throw Error("export", "--train is for StableHLO: an ONNX model is for inference");
-    (is_vision(o.model) ? vision_onnx : language_onnx)(o);
+    (is_vision(o.model) ? vision_onnx : checkpoint_onnx)(o);
     return;
   }
   if (!o.weights.empty()) throw Error("export", "--weights is for ONNX, whose models have weights: -o FILE.onnx");
-  const Graph g = is_vision(o.model) ? vision_graph(o) : language_graph(o);
-  const Bindings sizes = bindings(o, g);
+  const Source source(o);
+  const Graph& g = source.graph();
+  const Bindings sizes = bindings(o, g, sizes_of_checkpoint(o));
   const UnboundSizes unbound = o.bounds ? UnboundSizes::Bounded : o.open ? UnboundSizes::Open : UnboundSizes::Error;
   const auto as_module = [&](const Graph& graph) {
     return export_stablehlo(graph, sizes, Precision::Highest, unbound);

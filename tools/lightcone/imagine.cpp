@@ -17,18 +17,18 @@ namespace {
 
 using diffusion::StableDiffusion;
 
-// "512" or "768x512", height and width.
+// Returns the height and the width that "512" or "768x512", 768 wide, names.
 std::pair<std::int64_t, std::int64_t> size_in(const std::string& text) {
   if (text.empty()) return {0, 0};
   const std::size_t by = text.find('x');
   const auto number = [&](std::string_view part) {
     const auto n = real_of<double>(std::string(part));
     if (!n || !(*n >= 8 && *n <= 8192) || *n != std::floor(*n))
-      throw Error("imagine", str_cat("--size ", in_quotes(text), " is neither a number nor HEIGHTxWIDTH"));
+      throw Error("imagine", str_cat("--size ", in_quotes(text), " is neither a number nor WIDTHxHEIGHT"));
     return static_cast<std::int64_t>(*n);
   };
   if (by == text.npos) return {number(text), number(text)};
-  return {number(std::string_view(text).substr(0, by)), number(std::string_view(text).substr(by + 1))};
+  return {number(std::string_view(text).substr(by + 1)), number(std::string_view(text).substr(0, by))};
 }
 
 // "file.safetensors" or "file.safetensors:0.8".

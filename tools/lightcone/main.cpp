@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "commands.h"
+#include "help.h"
 #include "lightcone/base/error.h"
 #include "lightcone/formats/block_formats.h"
 #include "lightcone/io/printable.h"
@@ -89,10 +90,11 @@ void add_speaking(CLI::App& c, SpeakOptions& o) {
 
 void add_generate(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<GenerateOptions>();
-  CLI::App* c = app.add_subcommand("generate", "Continue a text with a model of the Llama family");
+  CLI::App* c = app.add_subcommand("generate", "Continue a text with a language model, or translate or summarise it");
   c->footer(
-      "MODEL is a GGUF file, a llama2.c .bin, a .safetensors file, a folder with config.json and\n"
-      "safetensors, or 'builtin'. The text goes to the standard output, one line of figures to the\n"
+      "MODEL is a folder with config.json and weights, a GGUF file, a llama2.c .bin, a .safetensors file,\n"
+      "or 'builtin'. docs/models.md lists the architectures: Llama's family, GPT-2 to Mixtral, Mamba, RWKV\n"
+      "and others. The text goes to the standard output, one line of figures to the\n"
       "standard error. --temperature 0 always picks the likeliest token. Ctrl-C ends the text.\n"
       "A T5, BART, Marian, PEGASUS or M2M100 (a folder with config.json) makes another text of PROMPT: a\n"
       "translation, a summary, an answer. It searches as its generation_config.json says, and draws nothing.");
@@ -150,11 +152,12 @@ void add_view(CLI::App& app) {
       "Writes one HTML file that works offline: a tab for the graph as written and one for each pass that changed it.\n"
       "Layers and calls are groups: click to open or close one, / searches, the wheel zooms.\n"
       "With --memory, the plan of the working memory instead: which value lies where at which step.");
-  c->add_option("MODEL", o->model, "checkpoint, 'builtin', or a configuration of 'lightcone train' (.json)")
+  c->add_option("MODEL", o->model,
+                "any checkpoint of docs/models.md, 'builtin', or a configuration of 'lightcone train' (.json)")
       ->required()
       ->type_name("");
   c->add_option("-o,--output", o->out, "default: the standard output")->type_name("FILE");
-  c->add_option("--layers", o->layers, "of a checkpoint only the first N layers; 0: all")
+  c->add_option("--layers", o->layers, "of a model of the Llama family only the first N layers; 0: all")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000))
       ->type_name("N");
@@ -167,15 +170,23 @@ void add_view(CLI::App& app) {
 
 void add_export(CLI::App& app) {
   auto o = std::make_shared<ExportOptions>();
-  CLI::App* c =
-      app.add_subcommand("export", "Write a network as an ONNX model, or as one StableHLO module for XLA and its like");
+  CLI::App* c = app.add_subcommand("export", "Write a model as an ONNX model, or as one StableHLO module for XLA");
   c->footer(
-      "FILE.onnx is an ONNX model with its weights: a checkpoint's, those of --weights, or first values for training.\n"
-      "Sizes without a number stay open in it. Anything else is one module with one function @main, in MLIR's\n"
-      "generic form: weights are arguments, states are donated ones whose next values are results. --arguments says\n"
-      "which argument is which. docs/pjrt.md runs one.\n"
-      "MODEL is a checkpoint of a language model, 'builtin', or a network of torchvision's:\n"
-      "vgg11 ... vgg19_bn, resnet18 ... resnet152, resnext50_32x4d, wide_resnet50_2, ...");
+      "  lightcone export bert-base-uncased -o bert.onnx\n"
+      "  lightcone export yolo11n.pt -o yolo.onnx --batch 1\n"
+      "  lightcone export gpt2 --whole --bind batch=1 length=128 -o gpt2.mlir\n"
+      "MODEL is any checkpoint of docs/models.md (a folder with config.json and weights, a GGUF file, a file of YOLO "
+      "or "
+      "torchvision), 'builtin', or the name of a network of torchvision's, which is made without a checkpoint: vgg11 "
+      "... "
+      "vgg19_bn, resnet18 ... resnet152, resnext50_32x4d, wide_resnet50_2, ...\n\n"
+      "FILE.onnx is an ONNX model with its weights: the checkpoint's, those of --weights, or first values for "
+      "training. "
+      "Sizes without a number stay open in it. Anything else is one module with one function @main, in MLIR's generic "
+      "form: weights are arguments, states are donated ones whose next values are results. --arguments says which "
+      "argument is which. docs/pjrt.md runs one.\n\n"
+      "A language model is exported as it generates: 'tokens' [seq] follow 'past' others, whose keys and values are "
+      "states. With --whole it reads texts as a whole: 'input_ids' and 'attention_mask' [batch, length].");
   c->add_option("MODEL", o->model, "a checkpoint, 'builtin', or the name of a network")->required()->type_name("");
   c->add_flag("--stablehlo", o->stablehlo, "the format, unless FILE ends in .onnx");
   c->add_option("-o,--output", o->out, "ends in .onnx for ONNX; default: StableHLO on the standard output")
@@ -186,19 +197,21 @@ void add_export(CLI::App& app) {
   c->add_option("--opset", o->opset, "of ONNX")->capture_default_str()->check(CLI::Range(17, 26))->type_name("N");
   c->add_flag("--explain", o->explain, "print how often each operation occurs instead of the module");
   c->add_flag("--train", o->train, "a whole training step: forward, backward and gradient descent");
-  c->add_option("--batch", o->batch, "pictures at once")
-      ->capture_default_str()
+  c->add_option("--batch", o->batch,
+                "how many samples there are at once; with --open how many there may be. Without: 1 for a network of "
+                "torchvision's, and open for a checkpoint in ONNX")
       ->check(CLI::Range(1, 1 << 16))
       ->type_name("N");
-  c->add_option("--size", o->size, "height and width of a picture")
-      ->capture_default_str()
+  c->add_option("--size", o->size, "height and width of a picture; without: 224, or what the checkpoint says")
       ->check(CLI::Range(32, 4096))
       ->type_name("N");
   add_real(*c, "--learning-rate", o->learning_rate, "of --train")->capture_default_str()->type_name("R");
-  c->add_option("--bind", o->sizes, "of a language model: the number behind a symbolic extent")
-      ->type_name("NAME=N ...");
+  c->add_option("--bind", o->sizes, "of a checkpoint: the number behind a symbolic extent")->type_name("NAME=N ...");
   c->add_flag("--open", o->open,
-              "sizes that --bind gives no number stay open: '?'; of a network of pictures the batch (at most --batch)");
+              "sizes that --bind gives no number stay open: '?'; of a network of torchvision's the batch (at most "
+              "--batch)");
+  c->add_flag("--whole", o->whole, "a language model for whole texts, without a cache");
+  c->add_option("--outputs", o->outputs, "of a checkpoint: only these results, such as logits")->type_name("NAME ...");
   c->add_flag("--bounds", o->bounds, "with --open: types say how large an open extent may be")->needs("--open");
   c->callback([o] { export_model(*o); });
 }
@@ -207,17 +220,17 @@ void add_bench(CLI::App& app) {
   auto o = std::make_shared<BenchOptions>();
   CLI::App* c = app.add_subcommand("bench", "How near this machine's limits the library runs");
   c->footer(
-      "decode: a 1.1B Llama with random weights against the measured read bandwidth,\n"
-      "with activations of 8 bits (medium) for quantised weights.\n"
-      "matmul: f32 against OpenBLAS and oneDNN, where they are installed.\n"
-      "fused: softmax, layer norm and gelu over 16M elements against the measured copy bandwidth.\n"
-      "conv: layers of ResNet-50 and MobileNet against the measured peak; Winograd may exceed it.\n"
-      "compile: how the time of compiling grows with the graph, without a cache of kernels.\n"
-      "--explain adds a table of kernels: what each computes and for which line of the program, its time,\n"
-      "bytes and operations, and the share of this machine's limits, measured in the same run. A share\n"
-      "above 100 % means that the data stayed in the caches. docs/profiling.md reads one with you.\n"
-      "For convolutions it says which algorithms were refused, and why.\n"
-      "With --device the same runs on a GPU: its times alone, because its limits are not measured.");
+      "  decode   a 1.1B Llama with random weights against the measured read bandwidth,\n"
+      "           with activations of 8 bits (medium) for quantised weights\n"
+      "  matmul   f32 against OpenBLAS and oneDNN, where they are installed\n"
+      "  fused    softmax, layer norm and gelu over 16M elements against the measured copy bandwidth\n"
+      "  conv     layers of ResNet-50 and MobileNet against the measured peak; Winograd may exceed it\n"
+      "  compile  how the time of compiling grows with the graph, without a cache of kernels\n"
+      "--explain adds a table of kernels: what each computes and for which line of the program, its time, bytes and "
+      "operations, and the share of this machine's limits, measured in the same run. A share above 100 % means that "
+      "the "
+      "data stayed in the caches. docs/profiling.md reads one with you. For convolutions it says which algorithms were "
+      "refused, and why. With --device the same runs on a GPU: its times alone, because its limits are not measured.");
   std::vector<std::string> parts{"all", "decode", "decode-bf16", "matmul", "fused", "conv", "compile"};
   for (const QuantInfo& q : kQuantFormats) parts.push_back("decode-" + std::string(q.name));
   one_of(c->add_option("PART", o->what,
@@ -380,29 +393,27 @@ int run(int argc, char** argv) {
   CLI::App app(
       "Lightcone: deep learning on twelve primitive operations.\n\n"
       "  lightcone generate builtin \"Once upon a time\"     a story from the model inside this program\n"
-      "  lightcone generate llama.gguf \"Hello\" -n 50       any Llama, Mistral, TinyLlama or Qwen checkpoint\n"
+      "  lightcone generate llama.gguf \"Hello\" -n 50       a checkpoint: Llama, Mistral, Qwen, Gemma, GPT-2, ...\n"
       "  lightcone chat llama.gguf                         questions and answers, as its chat template wants them\n"
       "  lightcone devices                                 GPUs here; --device cuda runs a model on one\n"
       "  lightcone inspect llama.gguf                      what is in a file, and what it will need\n"
       "  lightcone convert best.pt model.safetensors       a checkpoint in another format\n"
-      "  lightcone run model.onnx --input photo.jpg        an ONNX or StableHLO model on pictures, sounds, texts, "
-      "arrays\n"
+      "  lightcone run model.onnx --input photo.jpg        an ONNX or StableHLO model on pictures, sounds, texts\n"
       "  lightcone embed MiniLM --similarity < lines       vectors of texts, and how alike they are\n"
       "  lightcone imagine sd \"a red fox\" -o fox.png      a picture from a text, with Stable Diffusion\n"
       "  lightcone detect photo.jpg --model yolo11n.pt     objects in pictures, with boxes\n"
       "  lightcone transcribe talk.wav --model whisper     what is said in a sound, as text or subtitles\n"
       "  lightcone view builtin -o graph.html              the graph before and after compiling\n"
       "  lightcone train mlp.json                          a model of your own (--example mlp prints that file)\n"
-      "  lightcone plan mlp.json --mesh data=8             what many ranks would need for it, and how long a step "
-      "takes\n"
+      "  lightcone plan mlp.json --mesh data=8             memory, messages and time of a step on many ranks\n"
       "  lightcone predict mlp.run flowers.csv             what that model says of new rows, or of pictures\n"
-      "  lightcone export vgg19 --explain                  what a network is as one program of XLA's\n"
+      "  lightcone export bert-base -o bert.onnx           a checkpoint as an ONNX model, or as a program for XLA\n"
       "  lightcone tune                                    measure this machine once, so that kernels suit it\n"
       "  lightcone bench                                   this machine's limits and how near we are");
   app.name("lightcone");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("lightcone ") + LIGHTCONE_VERSION);
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormatter>());
   int exit_code = 0;
   add_generate(app, exit_code);
   add_chat(app, exit_code);

@@ -14,7 +14,7 @@ void add_embed(CLI::App& app) {
       "  lightcone embed all-MiniLM-L6-v2 questions.txt -o vectors.npy\n"
       "  printf 'a cat sleeps\\na kitten is asleep\\nrates rose\\n' | lightcone embed all-MiniLM-L6-v2 --similarity\n"
       "  lightcone embed e5-small --prompt 'query: ' --normalize < questions.txt\n"
-      "MODEL is a folder of sentence-transformers, or of any BERT, RoBERTa, XLM-RoBERTa, CamemBERT or DistilBERT:\n"
+      "MODEL is a folder of sentence-transformers, or of any encoder of docs/models.md (BERT to ModernBERT):\n"
       "config.json, weights (safetensors or PyTorch's) and a tokenizer. modules.json and 1_Pooling/config.json say "
       "how\n"
       "the vectors of the tokens become one; without them it is their mean. A line gives a line of JSON, a list of\n"

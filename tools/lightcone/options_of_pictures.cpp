@@ -43,7 +43,7 @@ void add_imagine(CLI::App& app) {
       ->check([](const std::string& given) { return real_of<double>(given) ? "" : given + " is no number"; })
       ->type_name("G");
   c->add_option("--seed", o->seed, "the same seed gives the same picture")->capture_default_str()->type_name("N");
-  c->add_option("--size", o->size, "of the picture: N or HEIGHTxWIDTH; without: as the model was trained")
+  c->add_option("--size", o->size, "of the picture: N or WIDTHxHEIGHT; without: as the model was trained")
       ->type_name("SIZE");
   c->add_option("--text-length", o->text_length, "tokens of T5's texts; without: 256, for FLUX 512")
       ->check(CLI::Range(1, 4096))

@@ -21,20 +21,20 @@
 #include "lightcone/models/llama/llama.h"
 
 namespace lc::tool {
-
 namespace {
 
 // True for a GGUF file of Llama's family with a rotation that it has, and without experts.
-bool is_llama(const GgufFile& g) {
+bool is_llama_gguf(const GgufFile& g) {
   const std::string type = g.text("general.architecture").value_or("");
   const std::string scaling = g.text(type + ".rope.scaling.type").value_or("none");
   if (g.metadata.contains(type + ".expert_count") || (scaling != "none" && scaling != "linear")) return false;
   return type == "llama" || type == "mistral" || type == "qwen2" || type == "qwen3";
 }
 
-// True for a checkpoint that Llama opens: one without a config.json, or of its family with a rotation that it has.
+}  // namespace
+
 bool is_llama(const Weights& w) {
-  if (w.gguf()) return is_llama(*w.gguf());
+  if (w.gguf()) return is_llama_gguf(*w.gguf());
   if (!w.llama2c().empty() || w.config_json().empty()) return true;
   const ConfigFile config(w);
   const std::string type = config.text("model_type");
@@ -47,6 +47,8 @@ bool is_llama(const Weights& w) {
   if (config.flag("use_sliding_window", false)) return false;  // windows of some layers
   return type.empty() || type == "llama" || type == "mistral" || type == "qwen2" || type == "qwen3";
 }
+
+namespace {
 
 std::shared_ptr<const llm::ProgramModel> opened(const SpeakOptions& o, const std::optional<Collectives>& ranks,
                                                 Progress& progress) {

@@ -8,11 +8,14 @@
 #include <string_view>
 
 #include "commands.h"
+#include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/llm/program_model.h"
 #include "ranks.h"
 
 namespace lc::tool {
 
+// True for a checkpoint that Llama opens: one without a config.json, or of its family with a rotation that it has.
+bool is_llama(const Weights& w);
 // Loads the model and shows progress: files of GGUF and llama2.c and the Llama family as Llama, any other language
 // model with a config.json as LanguageModel; of several ranks, this one's part of it. Throws Error, which names
 // --tokenizer, if the model has none.

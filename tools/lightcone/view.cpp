@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "checkpoint_graph.h"
 #include "command.h"
 #include "commands.h"
 #include "explain.h"
@@ -55,14 +56,20 @@ void view_training(const ViewOptions& o) {
 void view(const ViewOptions& o) {
   if (o.model.ends_with(".json")) return view_training(o);
   const Weights w = open_model(o.model);
+  const Compiler compiler = compiler_for(open_device(o.device), {});
   Stages stages;
-  LlamaOptions load{.compiler = compiler_for(open_device(o.device), {}), .load_weights = false, .layers = o.layers};
-  load.observe = [&](const Pass& p, const Graph& before, const Graph& after) {
+  const auto observe = [&](const Pass& p, const Graph& before, const Graph& after) {
     if (stages.empty()) stages.emplace_back("as written", before.clone());
     if (!(before == after)) stages.emplace_back("after " + p.name, after.clone());
   };
-  const Llama m = Llama::load(w, load);
-  give(o, stages, m.program());
+  if (is_cached_llama(o.model, w)) {
+    LlamaOptions load{.compiler = compiler, .load_weights = false, .layers = o.layers};
+    load.observe = observe;
+    return give(o, stages, Llama::load(w, load).program());
+  }
+  if (o.layers > 0) throw Error("--layers", "only models of the Llama family can be cut");
+  const LoadedModel m = open_checkpoint(o.model, w, {});
+  give(o, stages, compile(m.graph(), compiler, {.observe = observe}));
 }
 
 }  // namespace lc::tool

@@ -1,6 +1,7 @@
 // LoadedModel: what load_model() makes of a checkpoint: a graph with named inputs and outputs, and its weights.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lightcone/core/array_view.h"
 #include "lightcone/io/read_options.h"
 #include "lightcone/models/files/weight_table.h"
 #include "lightcone/nn/module.h"
@@ -74,6 +76,10 @@ class LoadedModel {
       if (const StoredTensor* t = from.find(name)) return t;
     return nullptr;
   }
+  // The values of the graph's parameters, by name, as export_onnx() takes them. They point into the file, or into
+  // memory of this model where only Weights::read() can read them, and are valid as long as it exists.
+  std::map<std::string, ArrayView, std::less<>> values();
+
   // Adds an output. Families of models call it.
   void give(const std::string& name, const Tensor& value) { outputs.emplace(name, value); }
   // Makes the outputs that `o` asks for results of the graph. Throws Error for one that the model has not.
@@ -82,6 +88,7 @@ class LoadedModel {
  private:
   std::unique_ptr<Graph> graph_ = std::make_unique<Graph>();
   std::vector<std::pair<std::unique_ptr<nn::ModelBase>, WeightTable>> parts_;
+  std::map<std::string, std::vector<float>> converted_;  // f32 numbers that values() points to
 };
 
 }  // namespace lc

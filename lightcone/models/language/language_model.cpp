@@ -78,7 +78,48 @@ class RecurrentDecoder final : public llm::ProgramDecoder {
   std::int64_t held_ = 0;  // tokens in the states
 };
 
+// The graph of a LanguageModel, and what it is of.
+struct Decoder {
+  LanguageConfig config;
+  llm::DecoderSizes sizes;
+  LoadedModel model;
+};
+
+Decoder make_decoder(const Weights& weights, const LanguageModelOptions& o) {
+  const ConfigFile file = config_of(weights, o.ignore);
+  LanguageFile opened = open_language(scaled_weights(weights, file), file);
+  LanguageConfig& c = opened.config;
+  if (c.top != LanguageHead::Words) file.fail("a ", c.architecture, " has no head for words, and continues no text");
+  const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(c.length, 4096);
+  if (c.positions > 0 && context > c.length)
+    throw Error("load", str_cat("a context of ", context, " positions, and the model has ", c.length));
+  fix_frequencies(c, context);
+  constexpr std::int64_t kRecurrentChunk = 16;  // rows that read each other at once
+  const std::int64_t chunk = c.recurrent() ? std::min(o.chunk, kRecurrentChunk) : o.chunk;
+  const llm::DecoderSizes sizes{.vocabulary = c.vocab,
+                                .context = context,
+                                .step = std::clamp<std::int64_t>(chunk, 1, context),
+                                .all_logits = o.all_logits};
+  LoadedModel m(file.text("model_type"), std::move(opened.weights));
+  m.architecture = c.architecture;
+  m.limits = {{"seq", sizes.step}, {"past", context - 1}};
+  const LanguageNet& net = m.add(LanguageNet(c));
+  take_blocks(c, m.weights);
+  m.weights.require_all_used(str_cat("a ", c.architecture));
+  Graph& g = m.graph();
+  const Tensor tokens = m.inputs["tokens"] = g.input("tokens", {Dim::symbol("seq", 1, sizes.step)}, DType::I64);
+  const DecoderStates states{
+      .graph = &g, .context = context, .past = Dim::symbol("past", 0, context - 1), .type = o.kv_cache};
+  m.give("logits", net.decode(tokens, states, !o.all_logits));
+  m.retrieve({});
+  return {std::move(c), sizes, std::move(m)};
+}
+
 }  // namespace
+
+LoadedModel load_decoder(const Weights& weights, const LanguageModelOptions& o) {
+  return make_decoder(weights, o).model;
+}
 
 LanguageModel LanguageModel::load(const std::string& path, const LanguageModelOptions& o) {
   if (o.progress) o.progress("reading", 0);
@@ -89,42 +130,21 @@ LanguageModel LanguageModel::load(const Weights& weights, const LanguageModelOpt
   const auto progress = [&](std::string_view stage, double part) {
     if (o.progress) o.progress(stage, part);
   };
-  const ConfigFile file = config_of(weights, o.ignore);
-  LanguageFile opened = open_language(scaled_weights(weights, file), file);
+  const Decoder d = make_decoder(weights, o);
+  const Graph& g = d.model.graph();
   const auto model = std::make_shared<Loaded>();
-  LanguageConfig& c = model->config;
-  c = std::move(opened.config);
-  if (c.top != LanguageHead::Words) file.fail("a ", c.architecture, " has no head for words, and continues no text");
-  const std::int64_t context = o.context > 0 ? o.context : std::min<std::int64_t>(c.length, 4096);
-  if (c.positions > 0 && context > c.length)
-    throw Error("load", str_cat("a context of ", context, " positions, and the model has ", c.length));
-  fix_frequencies(c, context);
-  constexpr std::int64_t kRecurrentChunk = 16;  // rows that read each other at once
-  const std::int64_t chunk = c.recurrent() ? std::min(o.chunk, kRecurrentChunk) : o.chunk;
-  model->sizes = {.vocabulary = c.vocab,
-                  .context = context,
-                  .step = std::clamp<std::int64_t>(chunk, 1, context),
-                  .all_logits = o.all_logits};
-  model->tokenizer = llm::model_tokenizer(weights, c.vocab, c.ends, o.tokenizer);
+  model->config = d.config;
+  model->sizes = d.sizes;
+  model->tokenizer = llm::model_tokenizer(weights, d.config.vocab, d.config.ends, o.tokenizer);
   model->chat_template = find_chat_template(weights);
-
-  Graph g;
-  const nn::Model<nn::Stored<LanguageNet>> net(g, nn::Stored<LanguageNet>(LanguageNet(c), opened.weights.storage()));
-  take_blocks(c, opened.weights);
-  opened.weights.require_all_used(str_cat("a ", c.architecture));
-  const Tensor tokens = g.input("tokens", {Dim::symbol("seq", 1, model->sizes.step)}, DType::I64);
-  const DecoderStates states{
-      .graph = &g, .context = context, .past = Dim::symbol("past", 0, context - 1), .type = o.kv_cache};
-  g.output("logits", net.module().module.decode(tokens, states, !o.all_logits));
   progress("compiling", 0);
   const llm::RankPart mine(o.ranks, g);
-  model->program =
-      compile(g, mine.compiler() |
-                     (o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision})));
-  require_memory(model->program, context, o.memory_limit);
-  model->bytes_per_token = bytes_read(c, g, opened.weights, mine);
+  const Compiler local = o.compiler ? *o.compiler : default_compiler({.threads = o.threads, .precision = o.precision});
+  model->program = compile(g, mine.compiler() | local);
+  require_memory(model->program, d.sizes.context, o.memory_limit);
+  model->bytes_per_token = bytes_read(d.config, g, d.model.weights, mine);
   progress("loading", 0);
-  opened.weights.load(model->program, mine.function());
+  d.model.weights.load(model->program, mine.function());
   progress("loading", 1);
   return LanguageModel(model);
 }

@@ -20,6 +20,7 @@
 #include "lightcone/distributed/collectives.h"
 #include "lightcone/io/checkpoints/weights.h"
 #include "lightcone/llm/program_model.h"
+#include "lightcone/models/files/loaded_model.h"
 #include "lightcone/models/language/config/language_config.h"
 #include "lightcone/passes/compiler.h"
 #include "lightcone/passes/precision.h"
@@ -46,6 +47,12 @@ struct LanguageModelOptions {
   // Called with the current stage and the finished part of it, 0 to 1.
   std::function<void(std::string_view stage, double part)> progress = {};
 };
+
+// Returns the graph that LanguageModel compiles, for exporters and programs of one's own: input "tokens" i64 [seq],
+// which follow `past` others; output "logits" [vocabulary] of the last of them, or [seq, vocabulary] with all_logits.
+// Its states are the caches of `context` positions. Options about running it are not used. Throws Error for the reasons
+// of LanguageModel::load().
+LoadedModel load_decoder(const Weights& weights, const LanguageModelOptions& o = {});
 
 // A handle to a compiled model. Copies and sessions share the model, which lives as long as any of them.
 class LanguageModel final : public llm::ProgramModel {

@@ -5,9 +5,8 @@ namespace lc::onnx {
 namespace {
 
 constexpr const char* kSearch = "it generates text inside one node; run the decoder's graph and choose tokens outside";
-constexpr const char* kPaged = "its cache lies in pages that are written in place, which graphs have not";
-constexpr const char* kPackedBatch =
-    "its sequences lie one behind another in one tensor, at offsets that depend on data";
+constexpr const char* kPaged = "its cache consists of pages that are written in place, and graphs cannot express that";
+constexpr const char* kPackedBatch = "its sequences are concatenated in one tensor, at offsets that depend on data";
 constexpr const char* kTexts = "texts are not supported";
 constexpr const char* kTensorRt = "it is written for one kind of GPU, and its layouts are not described";
 constexpr const char* kExperts = "experts are chosen for each token inside one node, which is not supported";

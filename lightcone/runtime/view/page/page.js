@@ -516,7 +516,7 @@
   $('shut').onclick = () => select('');
   new ResizeObserver(resize).observe(canvas);
   resize();
-  // #picture=2&open=all&find=softmax&theme=dark: a link to what one sees
+  // The address may say what to show: #picture=2&open=all&find=softmax&theme=dark
   const asked = new URLSearchParams(location.hash.slice(1));
   paint(asked.has('theme') ? asked.get('theme') === 'dark' : dark);
   if (titles.length) show(Math.max(0, Math.min(titles.length - 1, (+asked.get('picture') || 1) - 1)));
