@@ -46,6 +46,10 @@ class Kernel {
   // in every run, even if its operands are parameters.
   virtual bool same_every_run() const { return true; }
 
+  // Returns true if a result made of parameters alone is kept from their loading on, however large it is: nothing would
+  // have chosen a kernel that packs if it ran in every run.
+  virtual bool packs() const { return false; }
+
   // Returns true if ranges of iterations can be run separately, so that the kernel may share a fork (fork.h). Such a
   // kernel has no scratch memory.
   virtual bool divisible() const { return false; }

@@ -14,7 +14,7 @@ struct Prepared {
 };
 
 // Finds the prepared nodes: kernels whose operands are parameters (Node::parameter) that no assignment changes or
-// prepared nodes, whose sizes are constants, and whose result is not much larger than its operands.
+// prepared nodes, whose sizes are constants, and whose result is not much larger than its operands, unless they pack.
 Prepared find_prepared(const Graph& g);
 
 }  // namespace lc

@@ -211,8 +211,10 @@ void Partition::choose_prepared() {
 }
 
 // A narrowed parameter is materialised where it meets a value that is not made of parameters, possibly after widening.
+// So are sums of parameters, such as those of the columns of a weight of bytes.
 void Partition::choose_narrowed() {
   std::vector<bool> assigned(g_.size()), loaded(g_.size());  // loaded: made of parameters only
+  std::vector<bool> reduced(g_.size());                      // the same, by a reduction
   for (const Assignment& a : g_.assignments()) assigned[a.state] = true;
   for (NodeId id = 0; id < g_.size(); ++id) {
     const Node& n = g_[id];
@@ -225,10 +227,13 @@ void Partition::choose_narrowed() {
       all = all && (loaded[e.node] || op == Op::Constant || op == Op::Index);
     }
     loaded[id] = loaded[id] && (all || n.op == Op::Input);
+    reduced[id] = loaded[id] &&
+                  (kind == Kind::Reduce || std::ranges::any_of(n.in, [&](const Edge& e) { return reduced[e.node]; }));
     for (const Edge& e : n.in) {
       const Node& from = g_[e.node];
       const bool narrows = from.op == Op::Contiguous && size_of(from.dtype) < size_of(g_[from.in[0].node].dtype);
       if (live_[id] && narrows && loaded[e.node] && (!loaded[id] || widens(g_, id))) buffer_[e.node] = true;
+      if (live_[id] && reduced[e.node] && !loaded[id]) buffer_[e.node] = true;
     }
   }
 }

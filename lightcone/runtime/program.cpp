@@ -191,14 +191,17 @@ void check_data(const char* op, const Node& input, const void* data, std::size_t
 void check_array(const char* op, const Node& input, const ArrayView& array) {
   Shape given(array.shape.begin(), array.shape.end());
   bool fits = array.dtype == input.dtype && given.size() == input.shape.size();
+  std::string bound;
   for (std::size_t i = 0; fits && i < given.size(); ++i) {
     const Bounds b = input.shape[i].bounds();
     fits = array.shape[i] >= b.lo && array.shape[i] <= b.hi;
+    if (!fits && !input.shape[i].is_constant())
+      bound = str_cat(": ", input.shape[i].str(), " is from ", b.lo, " to ", b.hi, " in this graph");
   }
   const bool transposed = given.size() == 2 && input.shape == Shape{given[1], given[0]} && array.dtype == input.dtype;
   if (!fits)
     throw Error(op, str_cat("an array of ", name(array.dtype), " ", str(given), " for '", input.name, "', which is ",
-                            name(input.dtype), " ", str(input.shape), transposed ? ": it is the transpose" : ""));
+                            name(input.dtype), " ", str(input.shape), transposed ? ": it is the transpose" : bound));
 }
 
 void check_symbol(const char* op, const Symbols& known, std::string_view name, std::int64_t value) {

@@ -204,7 +204,7 @@ TEST(Gemm, SplitWhenLoaded) {
           const std::int64_t group = u->b_bytes(k);
           test::Guarded packed(static_cast<std::size_t>((n + 15) / 16 * group), test::Against::Back);
           const void* in[] = {w.data()};
-          pack_for_unit_kernel(*u, n, k, transposed)->run({in, packed.data(), {}, nullptr, *pool});
+          pack_for_unit_kernel(*u, WeightType::F32, n, k, transposed)->run({in, packed.data(), {}, nullptr, *pool});
           for (const bool loaded : {false, true})
             for (const int rows : {m, 3}) {
               if (rows < m && !loaded) continue;  // few rows are multiplied in f32
@@ -222,6 +222,40 @@ TEST(Gemm, SplitWhenLoaded) {
         }
       }
   }
+}
+
+// The same for bytes, whose products are exact: with weights packed when they are loaded, of either order.
+TEST(Gemm, BytesPackedWhenLoaded) {
+  std::mt19937 random(4);
+  int checked = 0;
+  for (const Microkernel* u : microkernels()) {
+    if (!u->exact()) continue;
+    for (const auto& [m, n, k] : {std::array{1, 17, 64}, std::array{40, 70, 130}, std::array{7, 33, 1100}})
+      for (const bool transposed : {false, true}) {
+        std::vector<std::int8_t> a(static_cast<std::size_t>(m * k)), w(static_cast<std::size_t>(n * k));
+        for (std::int8_t& x : a) x = static_cast<std::int8_t>(random());
+        for (std::int8_t& x : w) x = static_cast<std::int8_t>(random());
+        const auto pool = threads(2);
+        test::Guarded packed(static_cast<std::size_t>((n + 15) / 16 * u->b_bytes(k)), test::Against::Back);
+        const void* in[] = {w.data()};
+        pack_for_unit_kernel(*u, WeightType::I8, n, k, transposed)->run({in, packed.data(), {}, nullptr, *pool});
+        std::vector<std::int32_t> c(static_cast<std::size_t>(m * n), -1);
+        Gemm g{.m = m, .n = n, .k = k, .a = reinterpret_cast<const float*>(a.data()), .a_m = k, .a_k = 1};
+        g.type = WeightType::I8, g.packed = g.for_unit = true, g.unit = u, g.b = packed.data();
+        g.b_n = transposed ? 1 : k, g.b_k = transposed ? n : 1;
+        g.c = reinterpret_cast<float*>(c.data()), g.c_m = n, g.caches = blocking(2).caches();
+        run(g, {}, *pool, detect_isa());
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j, ++checked) {
+            std::int32_t want = 0;
+            for (std::int64_t e = 0; e < k; ++e)
+              want += a[static_cast<std::size_t>(i * k + e)] *
+                      w[static_cast<std::size_t>(transposed ? e * n + j : j * k + e)];
+            ASSERT_EQ(c[static_cast<std::size_t>(i * n + j)], want) << u->name << " " << m << "x" << n << "x" << k;
+          }
+      }
+  }
+  EXPECT_GT(checked, 1000);
 }
 
 // Products of one group have the bits of products alone, however often threads meet in the scratch that was divided for

@@ -169,6 +169,10 @@ TEST(RegistersMedium, BytesOfSplitWeights) {
   };
   EXPECT_EQ(bytes(Precision::Highest), 2 * (576 / 16) * (480 / 32) * (64 + 3 * 1024));
   EXPECT_EQ(bytes(Precision::High), 2 * (576 / 16) * (480 / 32) * (64 + 2 * 1024));
+  Graph g;  // a large one, too, although half as many bytes again are more than other prepared values may take
+  g.output("y", nn::linear(g.input("x", {260, 2048}), nn::parameter(g, "w", {1024, 2048}, DType::F32)));
+  const Program large = compile(g, generic() | cpu({.threads = 1, .precision = Precision::Highest}));
+  EXPECT_EQ(large.plan().prepared_bytes, (1024 / 16) * (2048 / 32) * (64 + 3 * 1024));
 }
 
 // Prompts are multiplied in bf16, few rows with the bits of a program for few rows.

@@ -193,6 +193,10 @@ TEST(OnnxIndexing, RefusesWithAReason) {
             std::string::npos);
   EXPECT_NE(why({"Softmax", 13, {{"axes", 1}}}, {x}).find("its attribute 'axes' is not known"), std::string::npos);
   EXPECT_NE(why({"ReduceSum", 13}, {x, ints({2})}).find("has axis 2 for a tensor with 2 axes"), std::string::npos);
+  NodeSpec squeeze{"Squeeze", 13};
+  EXPECT_EQ(run_node(squeeze, {f32({1, 2, 1}, {1, 2})})[0].shape, (std::vector<std::int64_t>{2}));
+  squeeze.symbolic = true;
+  EXPECT_NE(why(squeeze, {x}).find("depends on a size that is open: give it a number"), std::string::npos);
 }
 
 }  // namespace

@@ -76,6 +76,37 @@ TEST(OnnxQuantized, RoundsTiesToEvenAndSaturates) {
             (Numbers{128, 130, 130, 128, 129, 130, 255, 1, 0}));
 }
 
+// Both directions of com.microsoft's LSTM of bytes. The answers are onnxruntime 1.32's, whose sums do not saturate with
+// weights as small as these.
+TEST(OnnxQuantized, LstmOfBytes) {
+  constexpr std::int64_t kSteps = 3, kIn = 3, kHidden = 2, kBoth = 2;
+  const auto bytes = [](std::int64_t n, int times, int plus, int period) {
+    std::vector<std::int8_t> v;
+    for (int k = 0; k < n; ++k) v.push_back(static_cast<std::int8_t>((times * k + plus) % period - period / 2));
+    return v;
+  };
+  std::vector<float> bias;
+  for (int k = 0; k < kBoth * 8 * kHidden; ++k) bias.push_back(static_cast<float>(3 * k % 7 - 3) / 8);
+  Numbers x;
+  for (int k = 0; k < kSteps * kIn; ++k) x.push_back(((5 * k + 1) % 11 - 5) / 4.0);
+  ModelWriter w;
+  w.opset(17).opset(1, "com.microsoft").input("x", ElementType::Float, {kSteps, 1, kIn});
+  w.constant<std::int8_t>("W", bytes(kBoth * kIn * 4 * kHidden, 7, 3, 25), {kBoth, kIn, 4 * kHidden});
+  w.constant<std::int8_t>("R", bytes(kBoth * kHidden * 4 * kHidden, 11, 5, 23), {kBoth, kHidden, 4 * kHidden});
+  w.constant<float>("B", bias, {kBoth, 8 * kHidden});
+  w.constant<float>("scale of W", {0.05F, 0.04F}, {kBoth}).constant<float>("scale of R", {0.06F, 0.03F}, {kBoth});
+  w.constant<std::int8_t>("zero", {0, 0}, {kBoth});
+  w.node("DynamicQuantizeLSTM", {"x", "W", "R", "B", "", "", "", "", "scale of W", "zero", "scale of R", "zero"},
+         {"y", "h", "c"}, {{"direction", "bidirectional"}, {"hidden_size", static_cast<int>(kHidden)}},
+         "com.microsoft");
+  w.output("y").output("h").output("c");
+  auto r = answers(w, {{"x", DType::F32, {kSteps, 1, kIn}, x}});
+  expect_near(r["y"], {-0.132934, -0.009051, 0.187493, 0.008811, -0.249897, -0.148208, 0.148766, -0.014721, -0.032505,
+                       -0.317019, -0.029328, 0.107107});
+  expect_near(r["h"], {-0.032505, -0.317019, 0.187493, 0.008811});
+  expect_near(r["c"], {-0.061135, -0.496133, 0.486946, 0.016236});
+}
+
 // Blocks of two along the axis: each has its own scale and zero point; the last block is cut.
 TEST(OnnxQuantized, DequantizesBlocks) {
   ModelWriter w;

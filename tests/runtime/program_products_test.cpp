@@ -80,6 +80,35 @@ TEST(Program, ResultsOfAGroupTakeWhatTheirRowsNeed) {
   }
 }
 
+// A weight of bytes is packed when it is loaded, also where that takes more bytes than the weight, and the sums of its
+// columns are computed then. A run does not read the weight itself.
+TEST(Program, WeightsOfBytesArePackedWhenTheyAreLoaded) {
+  LIGHTCONE_CPU_ALONE();
+  constexpr std::int64_t kSize = 1536;
+  Graph g;
+  const Tensor x = prim::cast(g.input("x", {2, kSize}, DType::I8), DType::I32);
+  const Tensor w = prim::cast(g.parameter("w", {kSize, kSize}, DType::I8), DType::I32);
+  g.output("y", sub(matmul(x, w), mul(sum(w, 0), 2)));
+  Program p = compile(g, generic() | test::device({.threads = 2}));
+  const backends::cpu::Microkernel& unit =
+      *backends::cpu::microkernel(backends::cpu::Arithmetic::Int8Exact, backends::cpu::this_target());
+  EXPECT_GE(p.plan().prepared_bytes, static_cast<std::size_t>(kSize / 16 * unit.b_bytes(kSize))) << p.graph().str();
+  std::vector<std::int8_t> weights(kSize * kSize), values(2 * kSize);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<std::int8_t>(i * 2654435761u >> 13);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int8_t>(i * 40503u >> 5);
+  p.load("w", weights.data(), weights.size());
+  EXPECT_FALSE(p.resident("w"));
+  Context c(p);
+  c.set("x", ArrayView{DType::I8, {2, kSize}, std::as_bytes(std::span(values))}).run();
+  const std::vector<std::int64_t> y = c.get_i64("y");
+  for (const std::size_t at : {0, 1, 1535, 1536, 2000}) {
+    const std::size_t row = at / kSize, column = at % kSize;
+    std::int64_t want = 0;
+    for (std::size_t k = 0; k < kSize; ++k) want += (values[row * kSize + k] - 2) * weights[k * kSize + column];
+    EXPECT_EQ(y[at], want);
+  }
+}
+
 // Weights are packed in groups of sixteen rows, unless padding a few rows would take far more memory.
 TEST(Program, NarrowWeightsArePackedWhereThatWastesNoMemory) {
   LIGHTCONE_CPU_ALONE();

@@ -39,10 +39,13 @@ void CpuEmitter::choose_packed() {
   std::set<NodeId> raw = read_by_roots();
   // How a parameter is read: transposed, and in whose layout.
   std::map<NodeId, std::pair<bool, const Microkernel*>> forms;
+  const auto may_pack = [&](const MatmulPlan& c) {
+    return c.for_unit && c.type == WeightType::I8 ? packable_bytes(g_, c) : packable(g_, c);
+  };
   for (NodeId id : partition_.results()) {
     if (const auto c = matcher_.matmuls.find(id); c != matcher_.matmuls.end()) {
       raw.insert(c->second.a_node);
-      if (!packable(g_, c->second)) raw.insert(c->second.b_node);
+      if (!may_pack(c->second)) raw.insert(c->second.b_node);
       const std::pair form{transposed(c->second), c->second.for_unit ? c->second.unit : nullptr};
       if (forms.try_emplace(c->second.b_node, form).first->second != form)
         raw.insert(c->second.b_node);  // read in several forms
@@ -56,7 +59,7 @@ void CpuEmitter::choose_packed() {
         const NodeId operand = g_[id].in[k].node;
         if (k != 1 || partition_.varies(operand) || !packable(g_[id], p)) raw.insert(operand);
       }
-    } else {
+    } else if (partition_.varies(id)) {  // others are computed when parameters are loaded
       for (NodeId k : partition_.operands(id)) raw.insert(k);
     }
   }
@@ -65,7 +68,7 @@ void CpuEmitter::choose_packed() {
     if (p.few && !p.packed) p.unit = p.few, p.few = nullptr;
   }
   for (auto& [id, c] : matcher_.matmuls) {
-    c.packed = packable(g_, c) && !raw.contains(c.b_node);
+    c.packed = may_pack(c) && !raw.contains(c.b_node);
     if (c.few && !c.packed) c.unit = c.few, c.few = nullptr;
     if (c.for_unit && !c.packed) c.for_unit = false, c.unit = choose_unit(c, options_.precision, *options_.target);
   }
@@ -82,7 +85,7 @@ NodeId CpuEmitter::packed(Graph& dst, const MatmulPlan& c) {
   const auto [it, fresh] = packed_.try_emplace({c.b_node, c.type}, 0);
   if (!fresh) return it->second;
   const std::int64_t n = *c.axes.back().extent.constant(), k = *c.k.extent.constant();
-  auto kernel = c.for_unit ? pack_for_unit_kernel(*c.unit, n, k, transposed(c))
+  auto kernel = c.for_unit ? pack_for_unit_kernel(*c.unit, c.type, n, k, transposed(c))
                            : pack_kernel(c.type, c.stored_type(), n, k, transposed(c));
   return it->second = add_packed(dst, c.b_node, DType::U8, c.packed_bytes(), std::move(kernel));
 }

@@ -150,11 +150,12 @@ PartitionRules::Match Matcher::match(const Factors& f) {
   }
   MatmulPlan& plan = matmuls[f.sum] = {*product};
   plan.unit = split_weights(*product, precision);
-  plan.for_unit = plan.unit != nullptr;
-  if (!plan.for_unit) plan.unit = choose_unit(*product, precision, *options_.target);
+  const bool split = plan.unit != nullptr;
+  if (!split) plan.unit = choose_unit(*product, precision, *options_.target);
+  plan.for_unit = split || (plan.unit && plan.unit->exact() && packable_bytes(g_, *product));
   if (const Microkernel* u = choose_prompt_unit(*product, precision, *options_.target); u && packable(g_, *product))
     plan.few = plan.unit, plan.unit = u;
-  if (plan.for_unit || wants_tiles(*product, precision, *options_.target)) ++tiles_wanted;
+  if (split || wants_tiles(*product, precision, *options_.target)) ++tiles_wanted;
   if (const auto stored = reads_bf16(f.sum) ? in_bf16(f, plan.a_node) : std::nullopt)
     plan.a_node = product->a_node = *stored, plan.bf16_a = true;
   ++rows_read_[plan.a_node];

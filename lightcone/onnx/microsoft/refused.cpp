@@ -43,7 +43,6 @@ void add_microsoft_refused(Operators& t) {
                        "CausalConvWithState",
                        "ConvStateReplay",
                        "CropAndResize",
-                       "DynamicQuantizeLSTM",
                        "DynamicTimeWarping",
                        "EngramGate",
                        "GatedAdd",

@@ -64,6 +64,12 @@ Tensor sum_of_bytes(const Tensor& bytes, int axis) {
   const DType in = bytes.extent(at).bounds().hi <= (1 << 16) ? DType::F32 : DType::I64;
   return prim::cast(prim::sum_reduce(prim::cast(bytes, in), at), DType::I32).unsqueeze(at);
 }
+// Bytes as i32. The cast is of the value as it is stored, below its view: products of bytes are known by such casts.
+Tensor widened(Call& c, const Tensor& bytes) {
+  const Edge e = bytes.edge();
+  const Tensor stored(c.graph(), Edge{e.node, View(c.graph()[e.node].shape)});
+  return prim::cast(stored, DType::I32).with(e.view);
+}
 // [1] as a scalar.
 Tensor scalar_if_one(const Tensor& t) { return t.shape() == Shape{1} ? t.reshape({}) : t; }
 
@@ -147,7 +153,7 @@ Tensor byte_product(Call& c, const Tensor& a, const Tensor& a_zero, const Tensor
   Tensor zx = zero_of_signed(c, a_zero, a), zw = zero_of_signed(c, b_zero, b);
   if (zx.defined()) zx = by_row(zx);
   if (zw.defined()) zw = scalar_if_one(zw);
-  Tensor y = matmul(prim::cast(x, DType::I32), prim::cast(w, DType::I32));
+  Tensor y = matmul(widened(c, x), widened(c, w));
   if (zx.defined()) y = sub(y, mul(zx, sum_of_bytes(w, -2)));
   if (zw.defined()) y = sub(y, mul(zw, sum_of_bytes(x, -1)));
   if (zx.defined() && zw.defined()) y = add(y, mul(mul(zx, zw), c.graph().index({}, x.extent(-1), DType::I32)));

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "lightcone/onnx/parts/quantized.h"
 #include "lightcone/onnx/read/windows.h"
 
 namespace lc::onnx {
@@ -62,7 +63,44 @@ Tensor without_zero_point(Call& c, const Tensor& x, const Tensor& zero, int axis
   if (!(product(zero.shape()) == Dim(1))) s[static_cast<std::size_t>(axis)] = zero.extent(0);
   return wide - expand_to(c, zero.to(DType::I32).reshape(s), x.shape());
 }
+// The windows of x [batch, channels, ...], a row for each: [batch, windows, channels * taps].
+Tensor rows_of_windows(const Tensor& x, const Windows& w) {
+  const int n = static_cast<int>(w.kernel.size());
+  Tensor r = x;
+  Dim windows = 1, columns = x.extent(1);
+  std::vector<int> order{0};
+  for (int k = 0; k < n; ++k) {
+    const auto at = static_cast<std::size_t>(k);
+    r = r.unfold(2 + k, w.kernel[at], w.stride[at], w.dilation[at]);
+    windows = windows * r.extent(2 + k), columns = columns * Dim(w.kernel[at]);
+    order.push_back(2 + k);
+  }
+  order.push_back(1);
+  for (int k = 0; k < n; ++k) order.push_back(2 + n + k);
+  return prim::contiguous(r.permute(order)).reshape({x.extent(0), windows, columns});
+}
+
+// A convolution of bytes without groups, as one exact product of bytes. Where x is padded it is its zero point.
+Tensor convolved_bytes(Call& c, const Tensor& x, const Tensor& zero, const Tensor& weight, const Tensor& weight_zero) {
+  c.importer.same_extent(x.extent(1), weight.extent(1));
+  const Windows w = windows_of(c, x.shape(), extents_of_filter(c, weight));
+  Tensor wide = padded(x, w);
+  if (zero.defined() && !known_zero(c, zero))
+    wide = where(padded(full(x, x.shape(), 1, DType::Bool), w), wide, expand_to(c, zero.reshape({}), wide.shape()));
+  const Tensor rows = rows_of_windows(wide, w);
+  const Tensor filters = weight.reshape({weight.extent(0), rows.extent(2)}).transpose(0, 1);
+  const Tensor y = byte_product(c, rows, zero, filters, weight_zero).transpose(1, 2);
+  Shape s{x.extent(0), weight.extent(0)};
+  for (std::size_t k = 0; k < w.kernel.size(); ++k) {
+    const int axis = 2 + static_cast<int>(k);
+    s.push_back(wide.unfold(axis, w.kernel[k], w.stride[k], w.dilation[k]).extent(axis));
+  }
+  return y.reshape(s);
+}
+
 Values conv_integer(Call& c) {
+  if (c.x(0).rank() == c.x(1).rank() && groups_of(c) == 1)
+    return {convolved_bytes(c, c.x(0), c.optional(2), c.x(1), c.optional(3))};
   const Tensor x = without_zero_point(c, c.x(0), c.optional(2), 1), w = without_zero_point(c, c.x(1), c.optional(3), 0);
   return {convolved(c, x, w, {})};
 }
@@ -147,7 +185,7 @@ void add_convolutions(Operators& t) {
   const Operator rows[] = {
       {"", "CausalConvWithState", 27, causal_conv, "conv with as many groups as channels"},
       {"", "Conv", 1, conv_, "conv"},
-      {"", "ConvInteger", 10, conv_integer, "conv of i32"},
+      {"", "ConvInteger", 10, conv_integer, "a product of bytes; with groups a conv of i32"},
       {"", "ConvTranspose", 1, conv_transpose_, "conv_transpose, cut to its padding"},
   };
   t.insert(t.end(), std::begin(rows), std::end(rows));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "lightcone/onnx/parts/quantized.h"
 #include "lightcone/onnx/read/call.h"
 #include "lightcone/ops/loop.h"
 
@@ -69,12 +70,13 @@ std::vector<CellFunction> activations_of(Call& c, std::vector<std::string_view> 
 
 // The weights of one direction, in the order of the file's gates; undefined ones are absent.
 struct CellWeights {
-  Tensor input, hidden;            // [gates h, in], [gates h, h]
-  Tensor input_bias, hidden_bias;  // [gates h]
-  Tensor peepholes;                // [3 h]: of gates i, o and f
-  std::vector<CellFunction> f;     // activations
-  double clip = 0;                 // the bound of what activations are given; 0: none
-  bool input_forgets = false;      // the forget gate is 1 - the input gate
+  Tensor input, hidden;              // [gates h, in], [gates h, h]
+  CellFunction of_input, of_hidden;  // the products with them, if not linear()
+  Tensor input_bias, hidden_bias;    // [gates h]
+  Tensor peepholes;                  // [3 h]: of gates i, o and f
+  std::vector<CellFunction> f;       // activations
+  double clip = 0;                   // the bound of what activations are given; 0: none
+  bool input_forgets = false;        // the forget gate is 1 - the input gate
   bool linear_before_reset = false;
   Dim size = 0;  // h
 };
@@ -90,7 +92,7 @@ CellState rnn_step(const CellWeights& w, const Tensor& x, const CellState& s) {
 }
 
 CellState lstm_step(const CellWeights& w, const Tensor& x, const CellState& s) {  // gates i, o, f, c
-  const Tensor all = x + linear(s[0], w.hidden), before = s[1];
+  const Tensor all = x + (w.of_hidden ? w.of_hidden(s[0]) : linear(s[0], w.hidden)), before = s[1];
   const auto of = [&](int k, int peephole, const Tensor& cell) {
     const Tensor t = gate_of(w, all, k);
     return clipped(w, w.peepholes.defined() && peephole >= 0 ? t + gate_of(w, w.peepholes, peephole) * cell : t);
@@ -123,8 +125,9 @@ CellState gru_step(const CellWeights& w, const Tensor& x, const CellState& s) { 
 
 // W x + the biases for all steps at once. A bias that a gate multiplies is left to the step.
 Tensor of_inputs(const Tensor& x, const CellWeights& w) {
-  if (!w.input_bias.defined()) return linear(x, w.input);
-  return linear(x, w.input, w.linear_before_reset ? w.input_bias : w.input_bias + w.hidden_bias);
+  const Tensor bias = w.linear_before_reset || !w.input_bias.defined() ? w.input_bias : w.input_bias + w.hidden_bias;
+  if (w.of_input) return bias.defined() ? w.of_input(x) + bias : w.of_input(x);
+  return bias.defined() ? linear(x, w.input, bias) : linear(x, w.input);
 }
 
 struct Ran {
@@ -156,10 +159,22 @@ struct CellKind {
   std::vector<std::string_view> activations;  // the defaults
   CellStep step;
   bool has_cell = false;
+  bool quantized = false;  // weights are bytes, and what they multiply is rounded to bytes at each product
 };
 
 Tensor cell_input(const Tensor& t) {
   return t.dtype() == DType::F16 || t.dtype() == DType::BF16 ? t.to(DType::F32) : t;
+}
+
+// The product with weights w [in, n] of bytes, whose scale and zero point are operands k and k + 1: [directions] or
+// [directions, n]. All numbers that they multiply are rounded to 256 steps between their least and their largest value.
+CellFunction byte_linear(Call& c, const Tensor& w, std::size_t k, std::int64_t d) {
+  const Tensor scale = c.x(k).select(0, d);
+  const Tensor zero = c.optional(k + 1).defined() ? c.x(k + 1).select(0, d) : Tensor();
+  return [&c, w, scale, zero](const Tensor& x) {
+    const DynamicBytes a = dynamic_bytes(c, x);
+    return prim::cast(byte_product(c, a.codes, a.zero, w, zero), DType::F32) * (a.scale * scale);
+  };
 }
 
 // Reads the weights of direction d: of W [directions, gates h, in], R [directions, gates h, h], B [directions, 2 gates
@@ -168,8 +183,12 @@ CellWeights weights_of(Call& c, const CellKind& kind, std::int64_t d, const Dim&
   const auto part = [&](std::size_t k) { return cell_input(c.x(k)).select(0, d); };
   CellWeights w;
   w.size = size;
-  w.input = part(1), w.hidden = part(2);
   const Dim rows = Dim(kind.gates) * size;
+  w.input = part(1), w.hidden = part(2);
+  if (kind.quantized) {
+    w.of_input = byte_linear(c, w.input, 8, d), w.of_hidden = byte_linear(c, w.hidden, 10, d);
+    w.input = w.input.transpose(0, 1), w.hidden = w.hidden.transpose(0, 1);
+  }
   if (!(w.input.extent(0) == rows) || !(w.hidden.extent(0) == rows) || !(w.hidden.extent(1) == size))
     c.refuse(str_cat("its weights ", str(c.x(1).shape()), " and ", str(c.x(2).shape()), " are not those of ",
                      kind.gates, " gates"));
@@ -204,10 +223,11 @@ Values recurrent(Call& c, const CellKind& kind) {
   fixed(c, x.extent(0), "the number of steps");
   if (!(c.x(1).extent(0) == Dim(static_cast<std::int64_t>(directions))) || !(c.x(2).extent(0) == c.x(1).extent(0)))
     c.refuse(str_cat("its weights ", str(c.x(1).shape()), " are not those of ", directions, " directions"));
-  const Dim size = c.x(2).extent(2), batch = x.extent(1);
+  const int in = kind.quantized ? 1 : 2;  // the axis of W and R that the product sums over
+  const Dim size = c.x(2).extent(in), batch = x.extent(1);
   if (c.has_attribute("hidden_size") && !(size == Dim(c.integer("hidden_size"))))
     c.refuse("its hidden_size is not that of its weights");
-  c.importer.same_extent(x.extent(2), c.x(1).extent(2));
+  c.importer.same_extent(x.extent(2), c.x(1).extent(in));
   c.ignore("output_sequence");  // operator set 1: whether Y is wanted
   const std::vector<CellFunction> f = activations_of(c, kind.activations, directions);
   const double clip = c.number("clip", 0);
@@ -242,6 +262,7 @@ Values recurrent(Call& c, const CellKind& kind) {
 }
 
 Values lstm(Call& c) { return recurrent(c, {4, {"Sigmoid", "Tanh", "Tanh"}, lstm_step, true}); }
+Values dynamic_quantize_lstm(Call& c) { return recurrent(c, {4, {"Sigmoid", "Tanh", "Tanh"}, lstm_step, true, true}); }
 Values gru(Call& c) { return recurrent(c, {3, {"Sigmoid", "Tanh"}, gru_step}); }
 Values rnn(Call& c) { return recurrent(c, {1, {"Tanh"}, rnn_step}); }
 
@@ -294,6 +315,7 @@ void add_recurrent(Operators& t) {
       {"", "LSTM", 1, lstm, "scan; the products with the input are one for all steps"},
       {"", "LinearAttention", 27, linear_attention, "scan"},
       {"", "RNN", 1, rnn, "scan; the products with the input are one for all steps"},
+      {kMicrosoft, "DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, "scan, with products of bytes"},
   };
   t.insert(t.end(), std::begin(rows), std::end(rows));
 }

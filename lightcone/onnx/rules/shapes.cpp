@@ -82,9 +82,15 @@ Integers axes_operand(Call& c, const Integers& otherwise) {
 }
 Values squeeze_(Call& c) {
   const Tensor x = c.x();
+  const bool has_axes = c.opset >= 13 ? c.has(1) : c.has_attribute("axes");
   Integers ones;
-  for (int k = 0; k < x.rank(); ++k)
+  for (int k = 0; k < x.rank(); ++k) {
+    const Bounds b = x.extent(k).bounds();
     if (x.extent(k) == Dim(1)) ones.push_back(k);
+    else if (!has_axes && b.lo <= 1 && b.hi >= 1)
+      c.refuse(str_cat("has no axes, and whether it drops axis ", k, " of ", str(x.shape()),
+                       " depends on a size that is open: give it a number"));
+  }
   const std::vector<int> axes = c.wrap(axes_operand(c, ones), x.rank());
   Tensor r = x;
   for (auto a = axes.rbegin(); a != axes.rend(); ++a) {

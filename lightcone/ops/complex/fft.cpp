@@ -118,8 +118,12 @@ Complex rfft(Operand a, Length n, int dim, Norm norm) {
   const Tensor x = prepared(a->dtype() == DType::F64 ? a.tensor : prim::cast(a, DType::F32), n, dim, "rfft");
   const std::int64_t size = length(x, "rfft");
   const Complex all = transform({x, detail::mul(x, 0)}, -1);
+  const Complex half = each(all, [&](const Tensor& t) { return narrow(t, -1, 0, size / 2 + 1); });
+  // The transform of real numbers has a real first element and, for an even length, a real middle one.
+  const Tensor twice = x.graph().index({size / 2 + 1}, Dim::index(0, size / 2 + 1) * Dim(2) % Dim(size), DType::I32);
+  const Tensor imag = where(eq(twice, 0), 0.0, half.imag);
   const double by = factor(norm, size, true);
-  return each(all, [&](const Tensor& t) { return finished(narrow(t, -1, 0, size / 2 + 1), by, dim); });
+  return {finished(half.real, by, dim), finished(imag, by, dim)};
 }
 
 Tensor irfft(const Complex& z, Length n, int dim, Norm norm) {

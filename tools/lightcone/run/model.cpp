@@ -32,22 +32,13 @@ void ModelFile::read(const std::map<std::string, Array>& arrays) {
 
 void ModelFile::read_onnx_with(const std::map<std::string, Array>& arrays) {
   OnnxOptions options = onnx_options(o_.sizes);
+  for (const auto& [name, array] : arrays) options.shapes[name] = array.shape;
   try {
     onnx_ = read_onnx(path(), options);
-  } catch (const Error& first) {
-    for (const auto& [name, array] : arrays) options.shapes[name] = array.shape;
-    try {
-      onnx_ = read_onnx(path(), options);
-      return;
-    } catch (const Error&) {
-    }
+  } catch (const Error&) {  // whole numbers may be sizes, which a graph has to know
     for (const auto& [name, array] : arrays)
       if (!is_float(array.dtype) && array.elements() <= kMostValues) options.values[name] = array;
-    try {
-      onnx_ = read_onnx(path(), options);
-    } catch (const Error&) {
-      throw first;
-    }
+    onnx_ = read_onnx(path(), options);
   }
 }
 

@@ -461,8 +461,32 @@ bool packable(const Graph& g, const lowering::Contraction& c) {
   whole = n % PackedLayout::rows == 0 || n >= 64 || packed_bytes(c.type, n, *c.k.extent.constant()) <= largest;
   return whole && ((columns.b == c.k.extent && c.k.b == Dim(1)) || transposed(c));
 }
+
+namespace {
+
+// Returns whether a value depends on parameters alone, by a few operations.
+bool of_parameters(const Graph& g, NodeId id, int most = 8) {
+  const Node& n = g[id];
+  if (n.op == Op::Input) return n.parameter;
+  return most > 0 &&
+         std::all_of(n.in.begin(), n.in.end(), [&](const Edge& e) { return of_parameters(g, e.node, most - 1); });
+}
+
+}  // namespace
+
+bool packable_bytes(const Graph& g, const lowering::Contraction& c) {
+  const lowering::Contraction::Axis& columns = c.axes.back();
+  if (c.type != WeightType::I8 || !c.k.extent.is_constant() || !columns.extent.is_constant()) return false;
+  const i64 n = *columns.extent.constant();
+  if (n < 1 || !(c.b_offset == Dim(0)) || !(product(g[c.b_node].shape) == columns.extent * c.k.extent)) return false;
+  for (std::size_t i = 0; i + 1 < c.axes.size(); ++i)
+    if (!(c.axes[i].b == Dim(0))) return false;
+  const bool rows = columns.b == c.k.extent && c.k.b == Dim(1);
+  return (rows || transposed(c)) && of_parameters(g, c.b_node);
+}
 bool transposed(const lowering::Contraction& c) {
-  return c.type == WeightType::F32 && c.axes.back().b == Dim(1) && c.k.b == c.axes.back().extent;
+  return (c.type == WeightType::F32 || c.type == WeightType::I8) && c.axes.back().b == Dim(1) &&
+         c.k.b == c.axes.back().extent;
 }
 
 std::shared_ptr<HostKernel> matmul_kernel(std::vector<MatmulPart> parts, MatmulRows rows, Isa isa,

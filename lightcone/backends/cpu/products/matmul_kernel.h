@@ -44,6 +44,9 @@ bool writes_bf16(const MatmulPlan& c);
 bool sums_apart(const MatmulPlan& c);
 // Returns whether B is a whole parameter in a format that is worth packing.
 bool packable(const Graph& g, const lowering::Contraction& c);
+// Returns whether B is bytes that depend on parameters alone, which an exact microkernel's pack_b may pack when they
+// are loaded.
+bool packable_bytes(const Graph& g, const lowering::Contraction& c);
 // Returns whether B is stored as W[k, n] instead of W[n, k].
 bool transposed(const lowering::Contraction& c);
 

@@ -193,16 +193,17 @@ class PackKernel final : public HostKernel {
 
 class PackForUnit final : public HostKernel {
  public:
-  PackForUnit(const Microkernel& unit, i64 n, i64 k, bool transposed)
-      : unit_(unit), n_(n), k_(k), transposed_(transposed) {}
+  PackForUnit(const Microkernel& unit, WeightType from, i64 n, i64 k, bool transposed)
+      : unit_(unit), from_(from), n_(n), k_(k), transposed_(transposed) {}
   std::string name() const override { return std::string("pack_") + unit_.name; }
+  bool packs() const override { return true; }
   void run(const HostLaunch& l) const override {
     struct Job {
       const PackForUnit& k;
       Gemm g;
       std::byte* to;
     } job{*this, {}, static_cast<std::byte*>(l.out)};
-    job.g.n = n_, job.g.k = k_, job.g.b = l.in[0];
+    job.g.n = n_, job.g.k = k_, job.g.type = from_, job.g.b = l.in[0];
     job.g.b_n = transposed_ ? 1 : k_, job.g.b_k = transposed_ ? n_ : 1;
     const auto task = [](void* arg, int group, int) {
       const Job& j = *static_cast<Job*>(arg);
@@ -214,14 +215,16 @@ class PackForUnit final : public HostKernel {
 
  private:
   const Microkernel& unit_;
+  WeightType from_;
   i64 n_, k_;
   bool transposed_;
 };
 
 }  // namespace
 
-std::shared_ptr<HostKernel> pack_for_unit_kernel(const Microkernel& unit, i64 n, i64 k, bool transposed) {
-  return std::make_shared<PackForUnit>(unit, n, k, transposed);
+std::shared_ptr<HostKernel> pack_for_unit_kernel(const Microkernel& unit, WeightType from, i64 n, i64 k,
+                                                 bool transposed) {
+  return std::make_shared<PackForUnit>(unit, from, n, k, transposed);
 }
 
 std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, i64 n, i64 k, bool transposed) {

@@ -20,8 +20,8 @@ namespace lc::backends::cpu {
 std::shared_ptr<HostKernel> pack_kernel(WeightType from, WeightType to, std::int64_t n, std::int64_t k,
                                         bool transposed);
 
-// Packs an f32 weight as a microkernel's pack_b does: Gemm::for_unit.
-std::shared_ptr<HostKernel> pack_for_unit_kernel(const Microkernel& unit, std::int64_t n, std::int64_t k,
-                                                 bool transposed);
+// Packs a weight of f32 or bytes as a microkernel's pack_b does: Gemm::for_unit.
+std::shared_ptr<HostKernel> pack_for_unit_kernel(const Microkernel& unit, WeightType from, std::int64_t n,
+                                                 std::int64_t k, bool transposed);
 
 }  // namespace lc::backends::cpu
