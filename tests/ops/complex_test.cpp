@@ -317,7 +317,9 @@ TEST(Fft, RealOnesAreHalfOfTheOthers) {
     const std::vector<C> got = c.compiled(fft::rfft(c.input(x).real));
     expect_close(got, half, 1e-13, str_cat("of ", n));
     EXPECT_EQ(got.front().imag(), 0) << n;  // exactly, as PyTorch has it
-    if (n % 2 == 0) EXPECT_EQ(got.back().imag(), 0) << n;
+    if (n % 2 == 0) {
+      EXPECT_EQ(got.back().imag(), 0) << n;
+    }
     Checked d(DType::F64);
     const Tensor back = fft::irfft(fft::rfft(d.input(x).real), n);
     expect_close(d.compiled({back, back * 0.0}), x, 1e-13, str_cat("back of ", n));
