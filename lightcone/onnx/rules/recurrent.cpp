@@ -168,12 +168,16 @@ Tensor cell_input(const Tensor& t) {
 
 // The product with weights w [in, n] of bytes, whose scale and zero point are operands k and k + 1: [directions] or
 // [directions, n]. All numbers that they multiply are rounded to 256 steps between their least and their largest value.
+// Products are summed in f32, because a step has few rows, for which a loop packs no bytes.
 CellFunction byte_linear(Call& c, const Tensor& w, std::size_t k, std::int64_t d) {
   const Tensor scale = c.x(k).select(0, d);
-  const Tensor zero = c.optional(k + 1).defined() ? c.x(k + 1).select(0, d) : Tensor();
-  return [&c, w, scale, zero](const Tensor& x) {
+  Tensor centred = prim::cast(w, DType::F32);
+  if (c.optional(k + 1).defined() && !known_zero(c, c.x(k + 1)))
+    centred = centred - prim::cast(c.x(k + 1).select(0, d), DType::F32);
+  return [&c, centred, scale](const Tensor& x) {
     const DynamicBytes a = dynamic_bytes(c, x);
-    return prim::cast(byte_product(c, a.codes, a.zero, w, zero), DType::F32) * (a.scale * scale);
+    const Tensor steps = prim::cast(a.codes, DType::F32) - prim::cast(a.zero, DType::F32);
+    return matmul(steps, centred) * (a.scale * scale);
   };
 }
 
@@ -315,7 +319,8 @@ void add_recurrent(Operators& t) {
       {"", "LSTM", 1, lstm, "scan; the products with the input are one for all steps"},
       {"", "LinearAttention", 27, linear_attention, "scan"},
       {"", "RNN", 1, rnn, "scan; the products with the input are one for all steps"},
-      {kMicrosoft, "DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, "scan, with products of bytes"},
+      {kMicrosoft, "DynamicQuantizeLSTM", 1, dynamic_quantize_lstm,
+       "scan; what is multiplied is rounded to bytes, and summed in f32"},
   };
   t.insert(t.end(), std::begin(rows), std::end(rows));
 }
