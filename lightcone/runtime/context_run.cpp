@@ -71,7 +71,7 @@ void Context::Impl::refresh() {
   }
   values.fit(bindings, bytes);
   for (const NodeId id : program->order) arena_at[id] = plan().nodes[id].offset;
-  for (const NodeId id : program->parts)  // results of a group of products follow each other without gaps
+  for (const NodeId id : program->parts)  // the offset of a part may depend on sizes (Kernel::part())
     arena_at[id] = arena_at[graph()[id].in[0].node] + static_cast<std::size_t>(dims[program->sizes[id][1]]);
   stale = false;
 }
