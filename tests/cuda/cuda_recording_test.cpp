@@ -214,7 +214,7 @@ TEST(CudaRecording, CopiesZerosAndPartsAreInTheGraph) {
   Launches l(3);
   l.set(0, c.scale, {{c.x.get()}}, {c.y.get()}, {200, 2});
   l.set(1, half, {{c.y.get()}}, {c.z.get()}, {200});
-  l.set(2, part, {{c.z.get()}}, {c.other.get()}, {400});
+  l.set(2, part, {{c.z.get()}}, {c.other.get()}, {400, 40});
   const auto recording = c.d->record(l.all);
   std::vector<float> want = iota(90, 10);
   for (float& v : want) v *= 2;
@@ -225,7 +225,7 @@ TEST(CudaRecording, CopiesZerosAndPartsAreInTheGraph) {
     EXPECT_EQ(take<float>(*c.d, {c.other.get()}, 100), want) << k;
   }
   EXPECT_EQ(c.fake.get("graph_execs"), 1);
-  l.set(2, part, {{c.y.get()}}, {c.z.get()}, {400});  // other addresses of a copy
+  l.set(2, part, {{c.y.get()}}, {c.z.get()}, {400, 40});  // other addresses of a copy
   recording->update();
   std::vector<float> doubled = iota(100, 10);
   for (float& v : doubled) v *= 2;
