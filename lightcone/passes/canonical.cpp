@@ -13,29 +13,41 @@ bool reads_windows(const Edge& e) {
   return std::any_of(moves.begin(), moves.end(), [](const Move& m) { return m.kind == MoveKind::Unfold; });
 }
 
+// Halves are summed in f32 and rounded once, which a loop does.
+bool is_unrollable(const Node& n) {
+  return n.op == Op::MaxReduce || (n.op == Op::SumReduce && !is_narrow(n.dtype) && n.dtype != DType::Bool);
+}
+
+// Reduces the slices of the axis in order. A sum begins with zero, so that it is never -0.
+Tensor unrolled_reduction(const Tensor& t, int axis, std::int64_t extent, bool sum) {
+  const auto at = [&](std::int64_t k) { return t.slice(axis, k, k + 1).squeeze(axis); };
+  Tensor r = sum ? prim::add(at(0), full_like(at(0), 0)) : at(0);
+  for (std::int64_t k = 1; k < extent; ++k) r = sum ? prim::add(r, at(k)) : prim::maximum(r, at(k));
+  return !sum && extent == 1 ? prim::contiguous(r) : r;
+}
+
 }  // namespace
 
 bool has_windows(const Graph& g) {
-  return any_node(g, [](const Node& n) { return n.op == Op::MaxReduce && reads_windows(n.in[0]); });
+  return any_node(g, [](const Node& n) { return is_unrollable(n) && reads_windows(n.in[0]); });
 }
 
-// Unrolling makes the maximum elementwise: it is fused into its reader and vectorised along the row. A loop over three
-// elements would spend its time on loop overhead.
+// Unrolling makes the reduction elementwise: it is fused into its reader and vectorised along the row. A loop over three
+// elements would spend its time on loop overhead. A longer maximum is faster in a loop: where the distance of its
+// operands keeps a compiler from vectors, each comparison takes several instructions, and an addition takes one.
 Graph unroll_windows(const Graph& src, PassLog& log) {
-  constexpr std::int64_t kSmall = 5;
-  std::set<NodeId> unrolled;  // the inner maxima of a window over several axes
+  constexpr std::int64_t kMostCompared = 5, kMostAdded = 8;
+  std::set<NodeId> unrolled;  // the inner reductions of a window over several axes
   return copy_graph(src, [&](Graph& dst, NodeId, Node n) {
-    if (n.op == Op::MaxReduce && (reads_windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
+    if (is_unrollable(n) && (reads_windows(n.in[0]) || unrolled.contains(n.in[0].node))) {
       const Tensor t(dst, n.in[0]);
+      const bool sum = n.op == Op::SumReduce;
       const auto extent = t.extent(n.axis).constant();
-      if (extent && *extent > 0 && *extent <= kSmall) {
-        const auto at = [&](std::int64_t k) { return t.slice(n.axis, k, k + 1).squeeze(n.axis); };
-        Tensor m = at(0);
-        for (std::int64_t k = 1; k < *extent; ++k) m = prim::maximum(m, at(k));
+      if (extent && *extent > 0 && *extent <= (sum ? kMostAdded : kMostCompared)) {
+        const Tensor r = unrolled_reduction(t, n.axis, *extent, sum);
         ++log.fired["window unrolled"];
-        if (*extent == 1) m = prim::contiguous(m);
-        unrolled.insert(m.edge().node);
-        return m.edge();
+        unrolled.insert(r.edge().node);
+        return r.edge();
       }
     }
     const NodeId id = dst.add(std::move(n));

@@ -1,11 +1,12 @@
-// Canonicalisation passes for kernels. Results stay bit-identical.
+// Canonicalisation passes for kernels. Results stay bit-identical, except for sums over windows, which are added in
+// another order.
 #pragma once
 
 #include "lightcone/passes/compiler.h"
 
 namespace lc {
 
-// Replaces maxima over small windows by elementwise maxima of shifted views.
+// Replaces maxima and sums over small windows by elementwise maxima and sums of shifted views.
 Graph unroll_windows(const Graph& g, PassLog& log);
 // Returns true if unroll_windows() may find a window.
 bool has_windows(const Graph& g);

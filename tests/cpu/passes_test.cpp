@@ -1,11 +1,14 @@
 // Each pass of cpu() fires where it should, can be skipped or says that it cannot, and is named by verify() when it is
 // broken.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "lightcone/backends/cpu/cpu.h"
 #include "lightcone/core/composite.h"
 #include "lightcone/ops/loop.h"
 #include "lightcone/ops/ops.h"
+#include "lightcone/passes/canonical.h"
 #include "lightcone/passes/passes.h"
 #include "lightcone/runtime/program.h"
 #include "lightcone/verify/random_graph.h"
@@ -108,6 +111,31 @@ TEST(Passes, GeluByErfcRunsBehindAProduct) {
   EXPECT_EQ(kernels([](const Tensor& x) { return x * 0.5 * erfc(x * -0.7071067811865476); }),
             kernels([](const Tensor& x) { return relu(x); }));
   EXPECT_GT(kernels([](const Tensor& x) { return softmax(x, 0); }), kernels([](const Tensor& x) { return relu(x); }));
+}
+
+TEST(Passes, SumsAndMaximaOfWindowsBecomeElementwise) {
+  Graph g;
+  const Tensor x = g.input("x", {1, 2, 12, 12}), half = g.input("half", {1, 2, 12, 12}, DType::F16);
+  g.output("average", avg_pool(x, {3}, {2}, {1}));
+  g.output("wide", avg_pool(x, {7}, {1}));
+  g.output("largest", max_pool(x, {3}));
+  PassLog log;
+  const auto reduces = [](const Graph& h) {
+    return any_node(h, [](const Node& n) { return info(n.op).kind == Kind::Reduce; });
+  };
+  EXPECT_FALSE(reduces(unroll_windows(g, log)));
+  EXPECT_EQ(log.fired["window unrolled"], 6);
+  EXPECT_TRUE(right(g, transform(g, cpu()).graph));
+  g.output("rounded once", prim::sum_reduce(half.unfold(3, 3, 3), 4));
+  EXPECT_TRUE(reduces(unroll_windows(g, log)));
+
+  Graph zeros;  // a sum begins with 0, and -0 is not its result
+  zeros.output("y", prim::sum_reduce(zeros.input("x", {4}).unfold(0, 2, 2), 1));
+  const Program p = compile(zeros, generic() | cpu());
+  Context c(p);
+  c.set("x", std::vector<float>(4, -0.0f));
+  c.run();
+  EXPECT_FALSE(std::signbit(c.get("y")[0]));
 }
 
 TEST(Passes, MayBeSkippedOrSayThatTheyMayNot) {

@@ -481,6 +481,7 @@ TEST(Ops, TwoWaysToTheSameResult) {
     equal(conv(x, w, {.stride = {2, 1}, .padding = {1, 2}, .groups = 2}), concat(groups, 1));
   }
   equal(avg_pool(x, {3}, {2}, {1}), sum(pad(pad(x, 2, 1, 1), 3, 1, 1).unfold(2, 3, 2).unfold(3, 3, 2), {4, 5}) / 9);
+  equal(avg_pool(x, {5}, {1}, {2}), sum(pad(pad(x, 2, 2, 2), 3, 2, 2).unfold(2, 5, 1).unfold(3, 5, 1), {4, 5}) / 25);
   equal(max_pool(x, {2}), amax(x.unfold(2, 2, 2).unfold(3, 2, 2), {4, 5}));
   const auto beyond = [](const Tensor& t, int axis) { return pad(t, axis, 2, 2, PadMode::Constant, -kInf); };
   equal(max_pool(x, {5}, {1}, {2}), amax(beyond(beyond(x, 2), 3).unfold(2, 5, 1).unfold(3, 5, 1), {4, 5}));

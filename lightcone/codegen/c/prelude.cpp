@@ -20,6 +20,9 @@ LC u32 lc_bits(float x) { u32 u; __builtin_memcpy(&u, &x, 4); return u; }
 LC float lc_float(u32 u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
 LC u64 lc_bits_d(double x) { u64 u; __builtin_memcpy(&u, &x, 8); return u; }
 LC double lc_double(u64 u) { double x; __builtin_memcpy(&x, &u, 8); return x; }
+// c ? a : b, where c is 0 or 1. It is arithmetic because GCC leaves chains of ?: as jumps, in loops without vectors.
+LC u32 lc_pick(int c, u32 a, u32 b) { return b ^ ((a ^ b) & -(u32)c); }
+LC u64 lc_pick_d(int c, u64 a, u64 b) { return b ^ ((a ^ b) & -(u64)c); }
 // Floats as integers in the same order: -0 below +0, every NaN above infinity.
 LC int lc_key_f(float x) { const int b = (int)lc_bits(x); return x == x ? b ^ ((b >> 31) & 0x7fffffff) : 0x7fffffff; }
 // A block's sum a goes into the sum b of the blocks before it, what that rounds away into e (not the NaN that it is of
@@ -314,12 +317,12 @@ LC float lc_mod_f(float a, float b) { return fmodf(a, b); }
 LC int lc_less_f(float a, float b) { return a < b; }
 LC int lc_equal_f(float a, float b) { return a == b; }
 LC float lc_max_f(float a, float b) {
-  const float m = a > b || a != a ? a : b;  // b is a NaN, or not less
-  return a == b ? lc_float(lc_bits(a) & lc_bits(b)) : m;
+  const u32 x = lc_bits(a), y = lc_bits(b), larger = lc_pick((a > b) | (a != a), x, y);  // b is a NaN, or not less
+  return lc_float(larger & (x | ((u32)(a == b) - 1)));  // of two zeros +0, if one is
 }
 LC float lc_min_f(float a, float b) {
-  const float m = a < b || a != a ? a : b;
-  return a == b ? lc_float(lc_bits(a) | lc_bits(b)) : m;
+  const u32 x = lc_bits(a), y = lc_bits(b), less = lc_pick((a < b) | (a != a), x, y);
+  return lc_float(less | (x & -(u32)(a == b)));
 }
 LC float lc_where_f(int c, float a, float b) { return c ? a : b; }
 // The exponent is hidden from GCC, which replaces pow(x, 0.5) by a square root that is wrong for
@@ -362,8 +365,14 @@ LC double lc_div_d(double a, double b) { return a / b; }
 LC double lc_mod_d(double a, double b) { return fmod(a, b); }
 LC int lc_less_d(double a, double b) { return a < b; }
 LC int lc_equal_d(double a, double b) { return a == b; }
-LC double lc_max_d(double a, double b) { return a != a ? a : b != b ? b : a > b ? a : b > a ? b : a == 0 && __builtin_signbit(a) ? b : a; }
-LC double lc_min_d(double a, double b) { return a != a ? a : b != b ? b : a < b ? a : b < a ? b : b == 0 && __builtin_signbit(b) ? b : a; }
+LC double lc_max_d(double a, double b) {
+  const u64 x = lc_bits_d(a), y = lc_bits_d(b), larger = lc_pick_d((a > b) | (a != a), x, y);
+  return lc_double(larger & (x | ((u64)(a == b) - 1)));
+}
+LC double lc_min_d(double a, double b) {
+  const u64 x = lc_bits_d(a), y = lc_bits_d(b), less = lc_pick_d((a < b) | (a != a), x, y);
+  return lc_double(less | (x & -(u64)(a == b)));
+}
 LC double lc_where_d(int c, double a, double b) { return c ? a : b; }
 
 // Stores past the caches. Elements of `size` bytes before the first vector of 16 that is aligned for it.
@@ -490,7 +499,6 @@ LC void lc_f32_to_f16_v(u16* to, const float* from) {
 LC void lc_f16_to_f32_v(float* to, const u16* from) { for (int l = 0; l < 16; ++l) to[l] = lc_f16_to_f32(from[l]); }
 LC void lc_f32_to_f16_v(u16* to, const float* from) { for (int l = 0; l < 16; ++l) to[l] = lc_f32_to_f16(from[l]); }
 #endif
-LC u32 lc_pick(int c, u32 a, u32 b) { return b ^ ((a ^ b) & -(u32)c); }  // as arithmetic: chains of ?: are left as jumps
 LC float lc_round_f16(float v) {
   const u32 u = lc_bits(v), a = u & 0x7fffffff;
   const u32 tiny = lc_bits(lc_float(a) + 0.5f - 0.5f), usual = (a + 0xfff + ((a >> 13) & 1)) & ~0x1fffu;

@@ -29,11 +29,12 @@ Tensor in_f32(const Tensor& x, const F& f) {
   return half ? f(x.to(DType::F32)).to(x.dtype()) : f(x);
 }
 
-// Sums the windows of an image that has its padding.
+// Sums the windows of an image that has its padding, axis by axis.
 Tensor sum_of_windows(Tensor x, const Windows& w) {
-  for (std::size_t k = 0; k < w.kernel.size(); ++k)
+  for (std::size_t k = w.kernel.size(); k-- > 0;) {
     x = x.unfold(2 + static_cast<int>(k), w.kernel[k], w.stride[k], w.dilation[k]);
-  for (std::size_t k = 0; k < w.kernel.size(); ++k) x = prim::sum_reduce(x, x.rank() - 1);
+    x = prim::sum_reduce(x, x.rank() - 1);
+  }
   return x;
 }
 

@@ -51,8 +51,22 @@ struct Pool {
     }
     return t;
   }
-  Tensor over(const Tensor& t, double outside) const {
-    return windows(surrounded(t, outside), n, {kernel.begin(), kernel.end()}, stride, dilation);
+  // Reduces each window; reduce() reduces the last axis.
+  template <class Reduce>
+  Tensor reduced(const Tensor& x, double outside, const Reduce& reduce) const {
+    constexpr int kWide = 5;
+    Tensor t = surrounded(x, outside);
+    if (std::ranges::any_of(kernel, [](int k) { return k >= kWide; })) {
+      // axis by axis: k + k operations an element, not k * k
+      for (int i = n; i-- > 0;) {
+        const auto k = static_cast<std::size_t>(i);
+        t = reduce(t.with(t.view().unfold(2 + i, kernel[k], stride[k], dilation[k])));
+      }
+      return t;
+    }
+    t = windows(t, n, {kernel.begin(), kernel.end()}, stride, dilation);
+    for (int i = 0; i < n; ++i) t = reduce(t);
+    return t;
   }
 };
 
@@ -62,31 +76,17 @@ Tensor max_pool(Operand x, IntList kernel, IntList stride, IntList padding, IntL
   const OpScope scope("max_pool", x.at);
   const Pool p(x, "max_pool", std::move(kernel), std::move(stride), std::move(padding), std::move(dilation), ceil_mode);
   // ties: the first along the last axis, then along the axis before, ...
-  const auto largest = [](const Tensor& t) {
+  return p.reduced(x, -kInf, [](const Tensor& t) {
     const int last = t.rank() - 1;
     return with_vjp_of_first(prim::max_reduce(t, last), t, last);
-  };
-  constexpr int kWide = 5;
-  if (std::ranges::any_of(p.kernel, [](int k) { return k >= kWide; })) {
-    // axis by axis: k + k comparisons an element, not k * k
-    Tensor t = p.surrounded(x, -kInf);
-    for (int i = p.n; i-- > 0;) {
-      const auto k = static_cast<std::size_t>(i);
-      t = largest(t.with(t.view().unfold(2 + i, p.kernel[k], p.stride[k], p.dilation[k])));
-    }
-    return t;
-  }
-  Tensor t = p.over(x, -kInf);
-  for (int i = 0; i < p.n; ++i) t = largest(t);
-  return t;
+  });
 }
 Tensor avg_pool(Operand x, IntList kernel, IntList stride, IntList padding, bool ceil_mode, bool count_include_pad) {
   const OpScope scope("avg_pool", x.at);
   LC_RETURN_IF_HALF(
       x, avg_pool(x, std::move(kernel), std::move(stride), std::move(padding), ceil_mode, count_include_pad));
   const Pool p(x, "avg_pool", std::move(kernel), std::move(stride), std::move(padding), {1}, ceil_mode);
-  Tensor t = p.over(as_float(x), 0);
-  for (int i = 0; i < p.n; ++i) t = prim::sum_reduce(t, t.rank() - 1);
+  const Tensor t = p.reduced(as_float(x), 0, [](const Tensor& w) { return prim::sum_reduce(w, w.rank() - 1); });
   Dim count = 1;  // elements averaged in each window
   for (int i = 0; i < p.n; ++i) {
     const auto k = static_cast<std::size_t>(i);
