@@ -456,16 +456,18 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
   return v;
 }
 
-// Chooses the loop for lanes: the one along which more loads are contiguous.
+// Chooses the loop for lanes: the one along which more loads are contiguous, but no reduction of fewer elements than
+// there are lanes.
 void Builder::choose_lanes() {
   const int outputs = kernel_.output_loops;
   const std::string inner = outputs ? kernel_.loops[static_cast<std::size_t>(outputs) - 1].symbol : "";
   int along_reduce = 0, along_output = 0;
-  bool reduces_inside = false;
+  bool reduces_inside = false, brief = true;
   for (const Reduction& r : kernel_.reductions) {
     const Loop& outer = kernel_.loops[r.outer_loop];
     if (outer.depth < outputs || outputs == 0) continue;
     reduces_inside = true;
+    brief = brief && kernel_.loops[r.inner_loop].extent.bounds().hi < kLanes;
     const std::string& s = kernel_.loops[r.inner_loop].symbol;
     for (const Instr& i : kernel_.instrs)
       if (i.code == Code::Load) {
@@ -473,7 +475,7 @@ void Builder::choose_lanes() {
         along_output += coefficient(i.offset, inner) == 1;
       }
   }
-  const bool lanes_on_output = outputs > 0 && (!reduces_inside || along_output > along_reduce);
+  const bool lanes_on_output = outputs > 0 && (!reduces_inside || brief || along_output > along_reduce);
   if (lanes_on_output) kernel_.loops[static_cast<std::size_t>(outputs) - 1].lanes = true;
   for (const Reduction& r : kernel_.reductions) {
     Loop& l = kernel_.loops[r.inner_loop];

@@ -30,6 +30,35 @@ struct Cursor {
   Dim valid = 1;
 };
 
+// Maps an index of `to` to the index of the same element in `from`, which has as many. Groups of axes with equal
+// products are mapped each for itself: an index beside its axis, where padding is read, does not wrap into other axes
+// then, and needs no division.
+std::vector<Dim> reshaped(const std::vector<Dim>& index, const Shape& to, const Shape& from) {
+  std::vector<Dim> in(from.size(), 0);
+  for (std::size_t i = 0, j = 0; i < from.size() && j < to.size();) {
+    if (from[i] == Dim(1)) {
+      ++i;
+    } else if (to[j] == Dim(1)) {
+      ++j;
+    } else if (from[i] == to[j]) {
+      in[i++] = index[j++];
+    } else {
+      const std::size_t first = i, begin = j;
+      Dim have = from[i++], want = to[j++];
+      while (!(have == want) && (i < from.size() || j < to.size())) {
+        if (j == to.size() || (i < from.size() && have.bounds().hi <= want.bounds().hi)) have = have * from[i++];
+        else want = want * to[j++];
+      }
+      const Shape axes(from.begin() + static_cast<std::ptrdiff_t>(first),
+                       from.begin() + static_cast<std::ptrdiff_t>(i));
+      const Shape group(to.begin() + static_cast<std::ptrdiff_t>(begin), to.begin() + static_cast<std::ptrdiff_t>(j));
+      const std::vector<Dim> part = unravel(ravel(std::span(index).subspan(begin, j - begin), group), axes);
+      std::ranges::copy(part, in.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+  }
+  return in;
+}
+
 // Maps index c.index of the moved shape to an index of `from`. There is one case per move.
 Cursor pull(const Move& m, const Shape& from, Cursor c) {
   std::vector<Dim> in(from.size());
@@ -40,7 +69,7 @@ Cursor pull(const Move& m, const Shape& from, Cursor c) {
     case MoveKind::Expand:
       for (std::size_t i = 0; i < in.size(); ++i) in[i] = from[i] == m.to[i] ? c.index[i] : Dim(0);
       break;
-    case MoveKind::Reshape: in = unravel(ravel(c.index, m.to), from); break;
+    case MoveKind::Reshape: in = reshaped(c.index, m.to, from); break;
     case MoveKind::Slice:
       for (std::size_t i = 0; i < in.size(); ++i) in[i] = m.before[i] + c.index[i] * m.step[i];
       break;

@@ -214,6 +214,32 @@ TEST(View, SymbolicIndicesAgree) {
       }
 }
 
+// An index beside its axis stays there: a reshape that moves other axes does not divide it.
+TEST(View, PaddingBehindAReshapeNeedsNoDivision) {
+  const auto divides = [](const Dim& d) {
+    return d.str().find('/') != std::string::npos || d.str().find('%') != std::string::npos;
+  };
+  const View unit =
+      View({2, 5, 7, 1, 3}).permute({0, 4, 1, 2, 3}).reshape({2, 3, 5, 7}).pad({0, 0, 1, 1}, {0, 0, 1, 1});
+  const View joined = View({7, 5, 2, 3}).permute({2, 3, 1, 0}).reshape({6, 5, 7}).pad({0, 2, 1}, {0, 0, 1});
+  const Dim n = Dim::symbol("n", 1, 9);
+  const View open = View({n, 4, 6}).permute({2, 0, 1}).reshape({2, 3, n, 4}).pad({0, 0, 1, 1}, {0, 0, 0, 0});
+  for (const View& v : {unit, open}) EXPECT_FALSE(divides(v.locate(index_symbols(v.shape())).offset)) << str(v.shape());
+  const View::Position p = joined.locate(index_symbols(joined.shape()));
+  EXPECT_EQ(p.offset.str().find("i1 /"), std::string::npos) << p.offset.str();
+  for (std::int64_t i = 0; i < 6; ++i)
+    for (std::int64_t j = 0; j < 7; ++j)
+      for (std::int64_t k = 0; k < 9; ++k) {
+        const Bindings env{{"i0", i}, {"i1", j}, {"i2", k}};
+        const bool inside = j >= 2 && k >= 1 && k < 8;
+        ASSERT_EQ(p.valid.eval(env), inside);
+        if (inside) {
+          ASSERT_EQ(p.offset.eval(env), ((k - 1) * 5 + j - 2) * 6 + i);
+        }
+      }
+  EXPECT_NO_THROW(View({0, 3}).reshape({0, 5}).locate(index_symbols({0, 5})));
+}
+
 TEST(View, WrongMovesAreErrors) {
   const View v({2, 3});
   EXPECT_THROW(v.permute({0, 0}), Error);

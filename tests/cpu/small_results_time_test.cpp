@@ -30,12 +30,12 @@ constexpr double kMost = 4;  // times as long; the faults that this test is for 
 
 double least(double before, const std::function<void()>& f) { return std::min(before, test::seconds(f)); }
 
-void expect_as_fast(const std::function<void()>& ordinary, const std::function<void()>& small) {
+void expect_as_fast(const std::function<void()>& ordinary, const std::function<void()>& small, double most = kMost) {
   double of_ordinary = std::numeric_limits<double>::infinity(), of_small = of_ordinary;
   ordinary(), small();
-  for (int i = 0; i < 3 || (i < 25 && of_small > kMost * of_ordinary); ++i)
+  for (int i = 0; i < 3 || (i < 25 && of_small > most * of_ordinary); ++i)
     of_ordinary = least(of_ordinary, ordinary), of_small = least(of_small, small);
-  EXPECT_LE(of_small, kMost * of_ordinary) << "ordinary numbers take " << of_ordinary << " s";
+  EXPECT_LE(of_small, most * of_ordinary) << "ordinary numbers take " << of_ordinary << " s";
 }
 
 // Values of which every third is `odd`.
@@ -100,5 +100,5 @@ TEST(UnpredictableNumbers, MaximaOfMaxima) {
   std::uint32_t random = 1;  // its upper half has no period that a processor would find
   for (float& v : any) v = static_cast<float>((random = random * 1664525u + 1013904223u) >> 16) / 16384.0f - 2;
   same.set("x", std::vector<float>(kCount, 0.25f)), other.set("x", any);
-  expect_as_fast([&] { same.run(); }, [&] { other.run(); });
+  expect_as_fast([&] { same.run(); }, [&] { other.run(); }, 2);  // jumps took 4.5 times as long
 }
