@@ -369,6 +369,8 @@ Dim operator*(const Dim& a, const Dim& b) {
       t.factors.reserve(x.factors.size() + y.factors.size());
       std::merge(x.factors.begin(), x.factors.end(), y.factors.begin(), y.factors.end(), std::back_inserter(t.factors),
                  [](const Dim::Atom* p, const Dim::Atom* q) { return before(p, q); });
+      const auto repeats = [](const Dim::Atom* p, const Dim::Atom* q) { return p == q && p->kind == Dim::Kind::Less; };
+      t.factors.erase(std::unique(t.factors.begin(), t.factors.end(), repeats), t.factors.end());  // 0 or 1, squared
       terms.push_back(std::move(t));
     }
   for (const auto& x : a.terms())

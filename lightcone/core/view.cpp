@@ -30,33 +30,19 @@ struct Cursor {
   Dim valid = 1;
 };
 
-// Maps an index of `to` to the index of the same element in `from`, which has as many. Groups of axes with equal
-// products are mapped each for itself: an index beside its axis, where padding is read, does not wrap into other axes
-// then, and needs no division.
+// Maps an index of `to` to the index of the same element in `from`. Where the shapes differ by axes of one element
+// alone, every other axis keeps its index: one that is beside its axis, where padding is read, would wrap into other
+// axes as a position in memory, and would have to be divided.
 std::vector<Dim> reshaped(const std::vector<Dim>& index, const Shape& to, const Shape& from) {
+  const auto longer = [](const Shape& s, std::size_t i) {
+    while (i < s.size() && s[i] == Dim(1)) ++i;
+    return i;
+  };
   std::vector<Dim> in(from.size(), 0);
-  for (std::size_t i = 0, j = 0; i < from.size() && j < to.size();) {
-    if (from[i] == Dim(1)) {
-      ++i;
-    } else if (to[j] == Dim(1)) {
-      ++j;
-    } else if (from[i] == to[j]) {
-      in[i++] = index[j++];
-    } else {
-      const std::size_t first = i, begin = j;
-      Dim have = from[i++], want = to[j++];
-      while (!(have == want) && (i < from.size() || j < to.size())) {
-        if (j == to.size() || (i < from.size() && have.bounds().hi <= want.bounds().hi)) have = have * from[i++];
-        else want = want * to[j++];
-      }
-      const Shape axes(from.begin() + static_cast<std::ptrdiff_t>(first),
-                       from.begin() + static_cast<std::ptrdiff_t>(i));
-      const Shape group(to.begin() + static_cast<std::ptrdiff_t>(begin), to.begin() + static_cast<std::ptrdiff_t>(j));
-      const std::vector<Dim> part = unravel(ravel(std::span(index).subspan(begin, j - begin), group), axes);
-      std::ranges::copy(part, in.begin() + static_cast<std::ptrdiff_t>(first));
-    }
-  }
-  return in;
+  std::size_t i = longer(from, 0), j = longer(to, 0);
+  for (; i < from.size() && j < to.size() && from[i] == to[j]; i = longer(from, i + 1), j = longer(to, j + 1))
+    in[i] = index[j];
+  return i == from.size() && j == to.size() ? in : unravel(ravel(index, to), from);
 }
 
 // Maps index c.index of the moved shape to an index of `from`. There is one case per move.

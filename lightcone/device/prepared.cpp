@@ -14,11 +14,10 @@ bool constant(const Shape& s) {
 
 // Limits the memory spent to save time: a weight that would be unpacked to f32 is not prepared.
 bool worth_keeping(const Graph& g, const Node& n) {
-  constexpr std::size_t kSmall = 1 << 20;
   if (n.kernel->packs()) return true;
   std::size_t from = 0;
   for (const Edge& e : n.in) from += upper_bytes(g[e.node]);
-  return upper_bytes(n) <= kSmall + from + from / 4;
+  return upper_bytes(n) <= kAlwaysPrepared + from + from / 4;
 }
 
 }  // namespace

@@ -2,11 +2,15 @@
 // weights packed for a kernel, transformed filters, widened vectors.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "lightcone/core/graph.h"
 
 namespace lc {
+
+// Bytes of a value of parameters that is prepared however small these are.
+inline constexpr std::size_t kAlwaysPrepared = 1 << 20;
 
 struct Prepared {
   std::vector<bool> node;      // by NodeId: computed by Program::load and kept as long as the program

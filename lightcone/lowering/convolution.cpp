@@ -111,10 +111,8 @@ bool bounds(const Dim& valid, const Split& s, const int (&pixel_of)[16], Convolu
   if (valid == Dim(1)) return true;
   if (valid.offset() != 0 || valid.terms().size() != 1 || valid.terms()[0].coefficient != 1) return false;
   bool taken[kSpatial] = {};
-  std::set<const Dim::Atom*> done;
   for (const Dim::Atom* a : valid.terms()[0].factors) {
     if (a->kind != Dim::Kind::Less) return false;
-    if (!done.insert(a).second) continue;
     const auto f = linear(a->b - a->a - 1, s.symbols);
     if (!f || !bound(*f, s, pixel_of, c, taken)) return false;
   }

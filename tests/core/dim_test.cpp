@@ -157,6 +157,13 @@ TEST(Dim, WhatHasNoBoundIsNotBelow) {
   EXPECT_EQ(below.eval({{"n", 8}, {"any", 1}}), 0);
 }
 
+TEST(Dim, AConditionTimesItselfIsItself) {
+  const Dim n = Dim::symbol("n", 1, 9), k = Dim::symbol("k", 1, 9), below = less(n, k);
+  EXPECT_EQ(below * below, below);
+  EXPECT_EQ(below * less(k, 5) * below * 3, less(k, 5) * below * 3);
+  EXPECT_FALSE(n * n == n);
+}
+
 // Shared subexpressions are stored once; written out, the expression would have 2^60 symbols.
 TEST(Dim, WhatIsSharedStaysShort) {
   Dim d = Dim::symbol("n", 1, 4096), before = d;

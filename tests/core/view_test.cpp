@@ -214,30 +214,24 @@ TEST(View, SymbolicIndicesAgree) {
       }
 }
 
-// An index beside its axis stays there: a reshape that moves other axes does not divide it.
-TEST(View, PaddingBehindAReshapeNeedsNoDivision) {
-  const auto divides = [](const Dim& d) {
-    return d.str().find('/') != std::string::npos || d.str().find('%') != std::string::npos;
-  };
-  const View unit =
-      View({2, 5, 7, 1, 3}).permute({0, 4, 1, 2, 3}).reshape({2, 3, 5, 7}).pad({0, 0, 1, 1}, {0, 0, 1, 1});
-  const View joined = View({7, 5, 2, 3}).permute({2, 3, 1, 0}).reshape({6, 5, 7}).pad({0, 2, 1}, {0, 0, 1});
-  const Dim n = Dim::symbol("n", 1, 9);
-  const View open = View({n, 4, 6}).permute({2, 0, 1}).reshape({2, 3, n, 4}).pad({0, 0, 1, 1}, {0, 0, 0, 0});
-  for (const View& v : {unit, open}) EXPECT_FALSE(divides(v.locate(index_symbols(v.shape())).offset)) << str(v.shape());
-  const View::Position p = joined.locate(index_symbols(joined.shape()));
-  EXPECT_EQ(p.offset.str().find("i1 /"), std::string::npos) << p.offset.str();
-  for (std::int64_t i = 0; i < 6; ++i)
-    for (std::int64_t j = 0; j < 7; ++j)
-      for (std::int64_t k = 0; k < 9; ++k) {
-        const Bindings env{{"i0", i}, {"i1", j}, {"i2", k}};
-        const bool inside = j >= 2 && k >= 1 && k < 8;
+// An index beside its axis stays there: axes of one element come and go without a division.
+TEST(View, PaddingBehindAxesOfOneElementNeedsNoDivision) {
+  const View v =
+      View({2, 5, 7, 1, 3}).permute({0, 4, 1, 2, 3}).reshape({2, 3, 1, 5, 7}).pad({0, 0, 0, 1, 1}, {0, 0, 0, 1, 1});
+  const View::Position p = v.locate(index_symbols(v.shape()));
+  EXPECT_EQ(p.offset.str().find_first_of("/%"), std::string::npos) << p.offset.str();
+  for (std::int64_t channel = 0; channel < 3; ++channel)
+    for (std::int64_t row = 0; row < 7; ++row)
+      for (std::int64_t column = 0; column < 9; ++column) {
+        const Bindings env{{"i0", 1}, {"i1", channel}, {"i2", 0}, {"i3", row}, {"i4", column}};
+        const bool inside = row > 0 && row < 6 && column > 0 && column < 8;
         ASSERT_EQ(p.valid.eval(env), inside);
         if (inside) {
-          ASSERT_EQ(p.offset.eval(env), ((k - 1) * 5 + j - 2) * 6 + i);
+          ASSERT_EQ(p.offset.eval(env), ((5 + row - 1) * 7 + column - 1) * 3 + channel);
         }
       }
-  EXPECT_NO_THROW(View({0, 3}).reshape({0, 5}).locate(index_symbols({0, 5})));
+  const View none = View({0, 3}).reshape({0, 5});
+  EXPECT_NO_THROW(none.locate(index_symbols(none.shape())));
 }
 
 TEST(View, WrongMovesAreErrors) {

@@ -7,6 +7,7 @@
 #include "lightcone/backends/cpu/products/packed_weights.h"
 #include "lightcone/composites/composites.h"
 #include "lightcone/device/plan.h"
+#include "lightcone/device/prepared.h"
 
 namespace lc::backends::cpu {
 namespace {
@@ -37,7 +38,6 @@ CpuEmitter::CpuEmitter(const Graph& g, std::shared_ptr<Device> device, PassLog& 
 
 // Packs a parameter if only products and convolutions read it, and all in one form, so that no second copy is kept.
 void CpuEmitter::choose_packed() {
-  constexpr std::size_t kKept = 1 << 20;  // bytes of a value of parameters that is always kept (device/prepared.cpp)
   std::set<NodeId> raw = read_by_roots();
   // How a parameter is read: transposed, and in whose layout.
   std::map<NodeId, std::pair<bool, const Microkernel*>> forms;
@@ -61,7 +61,7 @@ void CpuEmitter::choose_packed() {
         const NodeId operand = g_[id].in[k].node;
         if (k != 1 || partition_.varies(operand) || !packable(g_[id], p)) raw.insert(operand);
       }
-    } else if (partition_.varies(id) || upper_bytes(g_[id]) > kKept) {  // others are computed at load
+    } else if (partition_.varies(id) || upper_bytes(g_[id]) > kAlwaysPrepared) {  // others are computed at load
       for (NodeId k : partition_.operands(id)) raw.insert(k);
     }
   }
