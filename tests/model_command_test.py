@@ -161,6 +161,18 @@ class Models(Case):
         self.assertEqual(j["needs"]["total"], j["needs"]["weights"] + j["needs"]["working"])
         self.assertEqual(len(j["list"]), j["tensors"])
 
+    def test_inspect_for_given_inputs(self):
+        shaped = self.write("shaped.onnx", model([("x", FLOAT, [2, 6]), ("s", I64, [2])], [("y", FLOAT, ["a", "b"])],
+                                                 [node("Reshape", ["x", "s"], ["y"])]))
+        out, _ = self.good("inspect", shaped)
+        for words in ("not supported", "--size and -i say what inputs are"):
+            self.assertIn(words, out)
+        out, _ = self.good("inspect", shaped, "-i", "s=3,4")
+        self.assertIn("memory to run", out)
+        self.assertNotIn("not supported", out)
+        self.assertIn("unsupported", json.loads(self.good("inspect", shaped, "-i", "s=5,4", "--json")[0]))
+        self.refuses(run("inspect", SOURCE / "models/story/story.gguf", "-i", "s=3"), "an ONNX model alone")
+
     def test_inspect_other_files(self):
         self.write("module", b"module { func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { %0 = stablehlo.add %x, %x : tensor<4xf32>\n return %0 : tensor<4xf32> } }")
         out, _ = self.good("inspect", self.d / "module")
@@ -189,6 +201,8 @@ class Models(Case):
         out, _ = self.good("run", self.identity("row.onnx", ["b", "n"], I64), "-i", "4,5,6", "-q")
         self.assertEqual(out, "y: i64 [1, 3], from 4 to 6, mean 5\n")
         self.refuses(run("run", self.identity("whole.onnx", [2], I64), "-i", "4,5.5"), "'x' is i64, which cannot hold 5.5")
+        filled, _ = self.good("run", self.identity("filled.onnx", [2, "n", 3]), "-i", "x=0.5", "-q")
+        self.assertIn("y: f32 [2, 1, 3], from 0.5 to 0.5", filled)
         self.refuses(run("run", two, "-i", "b=1,2"), "'1,2' is 2 numbers, and the input 'b' is float []")
         self.refuses(run("run", two, "-i", "b=1"), "inputs are missing:", "'a', float [n]: --input a=VALUE")
         self.refuses(run("run", two, "-i", "c=%s" % (self.d / "a.npy")), "the model has no input 'c'; it has a, b")
@@ -232,6 +246,10 @@ class Models(Case):
         self.assertIn("y: f32 [1, 4], from -0.25 to 0.25, mean 0\n", out)
         out, _ = self.good("run", sound, "-i", self.d / "s.wav", "--rate", "16000", "-q")
         self.assertIn("y: f32 [1, 8]", out)
+        told = self.write("told.onnx", model([("x", FLOAT, [1, "n"]), ("sr", I64, [])], [("y", FLOAT, [1, "n"]), ("r", I64, [])],
+                                             [node("Identity", ["x"], ["y"]), node("Identity", ["sr"], ["r"])]))
+        self.assertIn("as 4 samples at 8000", self.good("run", told, "-i", self.d / "s.wav", "-i", "sr=8000")[1])
+        self.refuses(run("run", told, "-i", self.d / "s.wav", "-i", "sr=0"), "--rate N decides")
         known = self.identity("known.onnx", [1, 6], metadata=[("sample_rate", "8000")])
         self.assertIn("then zeros", self.good("run", known, "-i", self.d / "s.wav")[1])
         out, _ = self.good("run", self.identity("window.onnx", ["b", 10, 1]), "-i", self.d / "s.wav", "--rate", "8000", "-q")

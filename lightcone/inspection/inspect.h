@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "lightcone/core/array_view.h"
 #include "lightcone/core/dtype.h"
 #include "lightcone/core/graph.h"
 #include "lightcone/io/read_options.h"
@@ -44,6 +45,10 @@ FileFormat file_format(const std::string& path);
 struct InspectOptions {
   // Values of extents that an ONNX file names, or that the arguments of a module leave open ("x_0" for axis 0 of x).
   std::map<std::string, std::int64_t> extents = {};
+  // Shapes of inputs of an ONNX model instead of what the file says, and values of inputs: they decide sizes and
+  // branches where the model cannot be read without them.
+  std::map<std::string, std::vector<std::int64_t>> shapes = {};
+  std::map<std::string, ArrayView> values = {};
   bool plan =
       true;  // false: the graph is not read: no plan, and of what is not supported only what the file alone says
   std::int64_t context = 0;  // positions that a language model's cache is planned for; 0: its own, at most 4096

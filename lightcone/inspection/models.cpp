@@ -60,8 +60,12 @@ void describe_onnx_file(FileDescription& d, const InspectOptions& o) {
   d.parameters = m.parameters, d.bytes = m.weight_bytes, d.types = std::move(m.weight_types);
   for (auto& w : m.weights) d.tensors.push_back({std::move(w.name), std::move(w.type), std::move(w.shape), w.bytes});
   OnnxOptions options;
-  options.extents = o.extents, options.read = o.read;
+  options.extents = o.extents, options.shapes = o.shapes, options.read = o.read;
   d.unsupported = o.plan ? survey_onnx(d.path, options) : std::move(m.unsupported);
+  if (o.plan && !d.unsupported.empty() && !o.values.empty()) {
+    options.values = o.values;
+    d.unsupported = survey_onnx(d.path, options);
+  }
   if (!o.plan) return;
   if (!d.unsupported.empty()) {
     if (!needs_numbers(d, options)) return;

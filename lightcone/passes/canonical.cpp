@@ -32,8 +32,8 @@ bool has_windows(const Graph& g) {
   return any_node(g, [](const Node& n) { return is_unrollable(n) && reads_windows(n.in[0]); });
 }
 
-// Unrolling makes the reduction elementwise: it is fused into its reader and vectorised along the row. A loop over three
-// elements would spend its time on loop overhead. A longer maximum is faster in a loop: where the distance of its
+// Unrolling makes the reduction elementwise: it is fused into its reader and vectorised along the row. A loop over
+// three elements would spend its time on loop overhead. A longer maximum is faster in a loop: where the distance of its
 // operands keeps a compiler from vectors, each comparison takes several instructions, and an addition takes one.
 Graph unroll_windows(const Graph& src, PassLog& log) {
   constexpr std::int64_t kMostCompared = 5, kMostAdded = 8;

@@ -109,7 +109,8 @@ struct InspectCommand {
   bool tensors = false, json = false;
   std::int64_t context = 0;
   DType kv_cache = DType::F32;
-  std::vector<std::string> sizes;  // NAME=NUMBER, for an ONNX model
+  std::vector<std::string> sizes;   // NAME=NUMBER, for an ONNX model
+  std::vector<std::string> inputs;  // [NAME=]VALUE, as for `run`
 };
 void inspect(const InspectCommand& o);
 

@@ -11,6 +11,7 @@
 #include "lightcone/inspection/inspect.h"
 #include "lightcone/io/printable.h"
 #include "onnx_options.h"
+#include "run/inputs.h"
 
 namespace lc::tool {
 namespace {
@@ -73,7 +74,8 @@ Json described(const FileDescription& d, const InspectCommand& o) {
 // The lines that people read, from the same document that scripts get.
 class Page {
  public:
-  explicit Page(const Json& j) : j_(j) {}
+  // `hint`: inputs were not given, and may decide what is supported.
+  Page(const Json& j, bool hint) : j_(j), hint_(hint) {}
   std::string text();
 
  private:
@@ -89,6 +91,7 @@ class Page {
   void memory();
   void lists();
   const Json& j_;
+  bool hint_;
   std::string s_;
 };
 
@@ -140,8 +143,10 @@ void Page::memory() {
     if (n.contains("unpacked_at_load") && n["unpacked_at_load"].get<double>() > 0)
       line("", str_cat(bytes(n["unpacked_at_load"]), " of the weights are unpacked to f32 at load"));
   }
-  if (j_.contains("unsupported"))
+  if (j_.contains("unsupported")) {
     for (const auto& what : j_["unsupported"]) line("not supported", plain(what));
+    if (hint_) line("", "--size and -i say what inputs are: more may be supported for these");
+  }
   if (j_.contains("not_runnable")) line("cannot run", plain(j_["not_runnable"]));
 }
 
@@ -168,17 +173,32 @@ std::string Page::text() {
   return s_;
 }
 
+// Reads inputs as `lightcone run` does, and gives their shapes and whole numbers to the options.
+std::map<std::string, Array> read_given(const InspectCommand& o, lc::InspectOptions& options) {
+  if (file_format(o.model) != FileFormat::Onnx) throw Error("--input", "an ONNX model alone can be given its inputs");
+  RunOptions as_run;
+  as_run.model = o.model, as_run.inputs = o.inputs, as_run.sizes = o.sizes;
+  std::map<std::string, Array> arrays = read_inputs(as_run, ModelFile(as_run)).arrays;
+  for (const auto& [name, array] : arrays) {
+    options.shapes[name] = array.shape;
+    if (may_be_sizes(array)) options.values[name] = array;
+  }
+  return arrays;
+}
+
 }  // namespace
 
 void inspect(const InspectCommand& o) {
   lc::InspectOptions options{.context = o.context, .kv_cache = o.kv_cache};
   options.extents = onnx_options(o.sizes).extents;
+  std::map<std::string, Array> given;  // owns the values
+  if (!o.inputs.empty()) given = read_given(o, options);
   const FileDescription d =
       o.model == "builtin" ? lc::inspect(open_model(o.model), options) : lc::inspect(o.model, options);
   const Json j = described(d, o);
   // characters beyond ASCII are escaped, so a script reads the same text, and a terminal obeys none of it
   if (o.json) write_stdout(j.dump(2, ' ', true, Json::error_handler_t::replace) + "\n");
-  else write_stdout(Page(j).text());
+  else write_stdout(Page(j, d.format == FileFormat::Onnx && o.inputs.empty()).text());
 }
 
 }  // namespace lc::tool

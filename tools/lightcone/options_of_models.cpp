@@ -13,6 +13,8 @@ void add_inspect(CLI::App& app) {
   c->footer(
       "  lightcone inspect model.onnx            inputs, outputs, operators, memory, and every node that is not "
       "supported\n"
+      "  lightcone inspect vad.onnx -i sr=16000 --size input_1=512   the same where sizes and branches depend on "
+      "inputs\n"
       "  lightcone inspect llama.gguf            sizes, types, metadata, and the memory that running it takes\n"
       "  lightcone inspect best.pt --tensors     the tensors of a checkpoint\n"
       "FILE is recognised by what is in it: ONNX, StableHLO (text, bytecode), GGUF, safetensors, PyTorch, llama2.c, "
@@ -28,9 +30,15 @@ void add_inspect(CLI::App& app) {
       ->type_name("N");
   add_kv_cache(*c, o->kv_cache);
   c->add_option("--size", o->sizes,
-                "of ONNX: the number behind an extent that it names; of StableHLO: x_1=N for axis 1 of argument x")
+                "the number behind an extent that an ONNX model names, or NAME_1=N for axis 1 of input NAME")
       ->allow_extra_args(false)
       ->type_name("NAME=N");
+  c->add_option(
+       "-i,--input", o->inputs,
+       "of ONNX, may be repeated: inputs as 'lightcone run' takes them, whose shapes and whole numbers may decide "
+       "what is supported")
+      ->allow_extra_args(false)
+      ->type_name("[NAME=]VALUE");
   c->add_flag("--tensors", o->tensors, "list every tensor");
   c->add_flag("--json", o->json, "for scripts");
   c->callback([o] { inspect(*o); });

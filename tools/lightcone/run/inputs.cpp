@@ -161,11 +161,20 @@ void Reader::picture(const std::string& name, const std::string& file) {
 
 // ---- sound ----------------------------------------------------------------------------------------
 
+// --rate, or what the model's metadata say, or the number for an input that tells the model its rate; else 0.
 std::int64_t Reader::rate() const {
   if (o_.rate > 0) return o_.rate;
+  const auto rate_of = [](std::string_view text) {
+    const auto v = real_of<double>(text);
+    return v && *v >= 1 && *v < 1e7 ? static_cast<std::int64_t>(*v) : 0;
+  };
   for (const char* key : {"sample_rate", "sampling_rate"})
     if (const auto m = model_.metadata().find(key); m != model_.metadata().end())
-      if (const auto v = real_of<double>(m->second); v && *v >= 1 && *v < 1e7) return static_cast<std::int64_t>(*v);
+      if (const auto rate = rate_of(m->second)) return rate;
+  for (const char* key : {"sr", "sample_rate", "sampling_rate"})
+    for (const std::string& word : o_.inputs)
+      if (port(key) && word.starts_with(str_cat(key, "=")))
+        if (const auto rate = rate_of(std::string_view(word).substr(word.find('=') + 1))) return rate;
   return 0;
 }
 
@@ -273,30 +282,32 @@ void Reader::text(const std::string& name, const std::string& text) {
 
 void Reader::numbers(const std::string& name, const std::string& text, const std::vector<double>& all) {
   const Port& p = name.empty() ? next(text) : *port(name);
-  // the last open extent is that of the numbers, and others are 1
+  // the last open extent is that of the numbers, and others are 1; one number fills a larger input
   std::vector<std::int64_t> shape = p.shape.value_or(std::vector<std::int64_t>{});
   std::int64_t fixed = 1, *open = nullptr;
   for (std::int64_t& e : shape) {
     if (e >= 0) fixed *= e;
     else e = 1, open = &e;
   }
-  if (open && fixed > 0) *open = static_cast<std::int64_t>(all.size()) / fixed;
+  const bool fills = all.size() == 1 && fixed > 1;
+  if (open && fixed > 0 && !fills) *open = static_cast<std::int64_t>(all.size()) / fixed;
   const std::int64_t n = open ? fixed * *open : fixed;
-  if (n != static_cast<std::int64_t>(all.size()))
+  if (n != static_cast<std::int64_t>(all.size()) && !fills)
     throw Error("run", str_cat(in_quotes(text), " is ", all.size(), all.size() == 1 ? " number" : " numbers",
                                ", and the input ", in_quotes(p.name), " is ", p.type));
   const DType dtype = p.dtype.value_or(DType::F32);
   Array a = Array::zeros(dtype, shape);
-  for (std::size_t k = 0; k < all.size(); ++k) {
+  for (std::size_t k = 0; k < static_cast<std::size_t>(n); ++k) {
+    const double v = all[fills ? 0 : k];
     if (is_float(dtype)) {
-      store_f64(a.bytes.data(), dtype, k, all[k]);
+      store_f64(a.bytes.data(), dtype, k, v);
       continue;
     }
-    const bool whole = all[k] == static_cast<double>(static_cast<std::int64_t>(std::clamp(all[k], -9e18, 9e18)));
-    if (whole) store_i64(a.bytes.data(), dtype, k, static_cast<std::int64_t>(all[k]));
-    if (!whole || to_f64(load_i64(a.bytes.data(), dtype, k), dtype) != all[k])
+    const bool whole = v == static_cast<double>(static_cast<std::int64_t>(std::clamp(v, -9e18, 9e18)));
+    if (whole) store_i64(a.bytes.data(), dtype, k, static_cast<std::int64_t>(v));
+    if (!whole || to_f64(load_i64(a.bytes.data(), dtype, k), dtype) != v)
       throw Error("run", str_cat("input ", in_quotes(p.name), " is ", lc::name(dtype), ", which cannot hold ",
-                                 formatted("%.17g", all[k])));
+                                 formatted("%.17g", v)));
   }
   in_.said.push_back(str_cat("input ", printable(p.name, 100), ": the ", all.size() == 1 ? "number " : "numbers ",
                              printable(text, 100)));

@@ -8,11 +8,10 @@
 #include "lightcone/io/printable.h"
 
 namespace lc::tool {
-namespace {
-
-constexpr std::int64_t kMostValues = 64;  // elements of an input that may become part of the graph
-
-}  // namespace
+bool may_be_sizes(const Array& array) {
+  constexpr std::int64_t kMostValues = 64;
+  return !is_float(array.dtype) && array.elements() <= kMostValues;
+}
 
 ModelFile::ModelFile(const RunOptions& o) : o_(o) {
   lc::InspectOptions options{.plan = false};
@@ -35,9 +34,9 @@ void ModelFile::read_onnx_with(const std::map<std::string, Array>& arrays) {
   for (const auto& [name, array] : arrays) options.shapes[name] = array.shape;
   try {
     onnx_ = read_onnx(path(), options);
-  } catch (const Error&) {  // whole numbers may be sizes, which a graph has to know
+  } catch (const Error&) {
     for (const auto& [name, array] : arrays)
-      if (!is_float(array.dtype) && array.elements() <= kMostValues) options.values[name] = array;
+      if (may_be_sizes(array)) options.values[name] = array;
     onnx_ = read_onnx(path(), options);
   }
 }

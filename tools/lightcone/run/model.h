@@ -16,6 +16,9 @@ namespace lc::tool {
 
 using Port = FileDescription::Port;
 
+// True for few whole numbers: they may be sizes, which a graph has to know.
+bool may_be_sizes(const Array& array);
+
 class ModelFile {
  public:
   explicit ModelFile(const RunOptions& o);
