@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -167,6 +168,10 @@ int ring_size(const Kernel& k);
 // the L2 cache.
 inline std::int64_t kept_bytes(const Machine& m) { return std::clamp<std::int64_t>(m.l2 / 16, 32 << 10, 64 << 10); }
 inline std::int64_t tile_bytes(const Machine& m) { return kept_bytes(m) / 2 * 3; }
+
+// Returns the divisor of a remainder by a constant power of two from 1 on. The quotient is exact then, or below 1, and
+// what its whole part leaves is the remainder: loops need no fmod(), which has no vectors.
+std::optional<double> exact_divisor(const Kernel& k, const Instr& i);
 
 // Turns sums of a product into MulAdds. No other place does so: compilers may not contract, because they would only if
 // the product had no other use; the same expression would then have other bits in another loop, and a value would

@@ -33,13 +33,21 @@ bool pads(const View& v) {
   return std::ranges::any_of(v.moves(), [](const Move& m) { return m.kind == MoveKind::Pad; });
 }
 
-// A value of at least this many operations is materialised if a concatenation reads it: every element of the result
-// would compute it.
+// A value of at least this many operations is materialised if a concatenation reads it, because every element of the
+// result would compute it, or if overlapping windows do.
 constexpr int kCostly = 8;
 // Returns true for a part of a concatenation: at least half as many elements again are padding.
 bool pads_far(const View& v) {
   const auto shown = product(v.shape()).constant(), stored = product(v.base()).constant();
   return pads(v) && shown && stored && *shown >= *stored + *stored / 2;
+}
+
+// Returns true for a view by windows that overlap: it shows elements twice or more.
+bool shows_again(const View& v) {
+  std::int64_t shown = 1, moved = 1;
+  for (const Move& m : v.moves())
+    if (m.kind == MoveKind::Unfold) shown *= m.to.back().constant().value_or(1), moved *= m.step[0];
+  return shown >= 2 * moved;
 }
 
 // Returns true if everything that reads the value is elementwise in its order and ends in one value, as x * sigmoid(x)
@@ -145,12 +153,12 @@ void Partition::choose_buffers() {
     if (!live_[id]) continue;
     const Node& n = g_[id];
     for (const Edge& e : n.in) {
-      if (cost[e.node] >= kCostly && pads_far(e.view)) keep(e.node);
+      if (cost[e.node] >= kCostly && (pads_far(e.view) || shows_again(e.view))) keep(e.node);
       // padded, repeated or sliced: not in the order in which it is made
       if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) keep(e.node);
       if (after[e.node] && pads(e.view)) keep(e.node);
     }
-    if (info(n.op).kind == Kind::Elementwise) {
+    if (info(n.op).kind == Kind::Elementwise || casts(g_, n)) {
       cost[id] = info(n.op).cost;
       for (const Edge& e : n.in)
         if (!kept(e.node)) cost[id] = std::min(cost[id] + cost[e.node], kCostly);

@@ -144,6 +144,23 @@ TEST(ReadOnnx, WindowsThatHaveToFitBoundTheExtent) {
   EXPECT_EQ(c.get("y"), (std::vector<float>{64, 64}));
 }
 
+// Nodes in any order, as ONNX Runtime takes them: a node goes behind those that make what it reads, in graphs within
+// it, too. Nodes in a circle are refused.
+TEST(ReadOnnx, NodesMayBeInAnyOrder) {
+  ModelWriter w;
+  w.opset(17).input("x", ElementType::Float, {3});
+  w.node("Mul", {"b", "a"}, {"y"}).node("Add", {"a", "x"}, {"b"}).node("Neg", {"x"}, {"a"});
+  const Program p = compiled(read(w.output("y").bytes()));
+  Context c(p);
+  c.set("x", std::vector<float>{1, 2, -3}).run();
+  EXPECT_EQ(c.get("y"), (std::vector<float>{0, 0, 0}));
+
+  ModelWriter circle;
+  circle.opset(17).input("x", ElementType::Float, {3});
+  circle.node("Add", {"x", "b"}, {"a"}).node("Neg", {"a"}, {"b"});
+  EXPECT_TRUE(has(refusal(circle.output("b").bytes()), "its operand 'b' is not defined before it"));
+}
+
 TEST(ReadOnnx, ABranchThatIsKnownIsTaken) {
   const auto branch = [](float v) { return ModelWriter().constant<float>("v", {v}, {}).output("v").graph(); };
   const auto model = [&](bool known) {

@@ -314,6 +314,8 @@ LC double lc_mul_add_d(double a, double b, double c) { return a * b + c; }
 #endif
 LC float lc_div_f(float a, float b) { return a / b; }
 LC float lc_mod_f(float a, float b) { return fmodf(a, b); }
+// fmod() by a power of two from 1 on (exact_divisor()).
+LC float lc_mod_by_f(float a, float b) { return __builtin_copysignf(a - __builtin_truncf(a / b) * b, a); }
 LC int lc_less_f(float a, float b) { return a < b; }
 LC int lc_equal_f(float a, float b) { return a == b; }
 LC float lc_max_f(float a, float b) {
@@ -363,6 +365,7 @@ LC double lc_add_d(double a, double b) { return a + b; }
 LC double lc_mul_d(double a, double b) { return a * b; }
 LC double lc_div_d(double a, double b) { return a / b; }
 LC double lc_mod_d(double a, double b) { return fmod(a, b); }
+LC double lc_mod_by_d(double a, double b) { return __builtin_copysign(a - __builtin_trunc(a / b) * b, a); }
 LC int lc_less_d(double a, double b) { return a < b; }
 LC int lc_equal_d(double a, double b) { return a == b; }
 LC double lc_max_d(double a, double b) {

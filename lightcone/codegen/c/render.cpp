@@ -137,7 +137,8 @@ std::string CRenderer::expression(const Instr& i) {
       const DType operand = instr(last).dtype;
       const auto v = [&](int id) { return id >= 0 ? value(id) : std::string(); };
       if (i.op == Op::Bitcast) return bits_as(v(i.a), operand, i.dtype);
-      const std::string e = spell(i.op, operand, v(i.a), v(i.b), v(i.c));
+      const std::string e = exact_divisor(k_, i) ? spell_exact_mod(operand, v(i.a), v(i.b))
+                                                 : spell(i.op, operand, v(i.a), v(i.b), v(i.c));
       return info(i.op).types == Types::Compare || i.op == Op::Where || rounds_later(i) ? e : rounded(e, i.dtype);
     }
     case Code::MulAdd: return spell_mul_add(i.dtype, value(i.a), value(i.b), value(i.c));

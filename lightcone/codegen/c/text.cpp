@@ -82,6 +82,10 @@ std::string spell_mul_add(DType operand, const std::string& a, const std::string
   return "lc_mul_add" + std::string(suffix(operand)) + "(" + a + ", " + b + ", " + c + ")";
 }
 
+std::string spell_exact_mod(DType operand, const std::string& a, const std::string& b) {
+  return "lc_mod_by" + std::string(suffix(operand)) + "(" + a + ", " + b + ")";
+}
+
 std::string spell_vector(Op op, const std::string& to, const std::string& from) {
   const std::string_view c = info(op).c;
   return std::string(c.substr(0, c.find('('))) + "_v(" + to + ", " + from + ");";

@@ -14,6 +14,8 @@ std::string number(double v, DType t);
 std::string spell_mul_add(DType operand, const std::string& a, const std::string& b, const std::string& c);
 // Returns the C expression of an operation: its spelling in the op table with the type's suffix.
 std::string spell(Op op, DType operand, const std::string& a, const std::string& b, const std::string& c);
+// Returns the remainder by a power of two (exact_divisor()).
+std::string spell_exact_mod(DType operand, const std::string& a, const std::string& b);
 // Returns the call that computes an operation for kLanes numbers, from one array to another.
 std::string spell_vector(Op op, const std::string& to, const std::string& from);
 std::string rounded(const std::string& v, DType t);

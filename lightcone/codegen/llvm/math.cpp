@@ -357,6 +357,12 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
   return info(op).types == Types::Compare || op == Op::Where ? v : rounded(v, result);
 }
 
+Value exact_mod(const Value& a, double by) {
+  Text& t = *a.text;
+  const Value whole = t.call("trunc", {a * t.number(a.type, 1 / by)}) * t.number(a.type, by);
+  return t.call("copysign", {a - whole, a});
+}
+
 Value mul_add(const Value& a, const Value& b, const Value& c) { return a.text->call("fmuladd", {a, b, c}); }
 
 namespace {

@@ -195,6 +195,7 @@ Value Renderer::expression(const Instr& i) {
     }
     case Code::Apply:
       if (i.op == Op::Bitcast) return llvm::bitcast(value(i.a), type(i.a), i.dtype);
+      if (const auto by = exact_divisor(k_, i)) return llvm::exact_mod(v(i.a), *by);
       return llvm::apply(i.op, i.dtype, v(i.a), v(i.b), v(i.c));
     case Code::MulAdd: return llvm::mul_add(v(i.a), v(i.b), v(i.c));
     case Code::Convert: return llvm::convert(value(i.a), type(i.a), i.dtype);

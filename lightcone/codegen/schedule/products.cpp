@@ -1,4 +1,7 @@
-// Contracts sums of products to MulAdds, in every loop that has the same expression.
+// Cheaper forms of arithmetic, the same in every loop that has the same expression: sums of products are contracted to
+// MulAdds, and a remainder by a power of two is exact without fmod().
+#include <cmath>
+
 #include "lightcone/codegen/kernel_ir.h"
 
 namespace lc::codegen {
@@ -21,6 +24,16 @@ bool reads(const Kernel& k, int id, int of) {
 }
 
 }  // namespace
+
+std::optional<double> exact_divisor(const Kernel& k, const Instr& i) {
+  constexpr double kMost = 0x1p60;
+  if (i.code != Code::Apply || i.op != Op::Mod || !is_float(i.dtype)) return std::nullopt;
+  const Instr& by = k.instrs[i.b];
+  int exponent = 0;
+  const bool power =
+      by.code == Code::Constant && by.value >= 1 && by.value <= kMost && std::frexp(by.value, &exponent) == 0.5;
+  return power ? std::optional(by.value) : std::nullopt;
+}
 
 void fuse_products(Kernel& k) {
   const auto product = [&](int id, DType t) {

@@ -188,6 +188,7 @@ GraphData Parser::graph(std::span<const std::byte> message) {
     }
     budget_.take(sizeof(ValueInfo));
   }
+  sort_nodes(g.nodes);
   --depth_;
   return g;
 }
@@ -212,6 +213,7 @@ Function Parser::function(std::span<const std::byte> message) {
     }
     budget_.take(sizeof(ValueInfo));
   }
+  sort_nodes(r.nodes);
   return r;
 }
 

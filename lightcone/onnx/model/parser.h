@@ -48,6 +48,9 @@ class Parser {
   std::map<std::string, std::shared_ptr<const MappedFile>> externals_;
 };
 
+// Puts nodes behind those that make their operands, and otherwise keeps their order. Nodes in a circle stay as they are.
+void sort_nodes(std::vector<NodeData>& nodes);
+
 inline std::string_view bytes_as_text(std::span<const std::byte> b) {
   return {reinterpret_cast<const char*>(b.data()), b.size()};
 }

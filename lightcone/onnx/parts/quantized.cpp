@@ -26,17 +26,17 @@ IntegerRange range_of(ElementType t) {
   }
 }
 
-// The nearest integer as i32, ties to even, of numbers that are cut to 2^22 first; NaN gives 0. Without a division or
-// remainder, so that loops are vectors: the fraction that a cast cuts off is exact.
+// The nearest integer as i32, ties to even, of numbers that are cut to 2^22 first; NaN gives 0. Without a remainder and
+// with numbers for what could be conditions joined by `and` and `or`, so that loops are vectors: the fraction that a
+// cast cuts off is exact.
 Tensor nearest_whole(const Tensor& x) {
   constexpr double kMost = 1 << 22;
   const Tensor cut = minimum(maximum(x, full_like(x, -kMost)), full_like(x, kMost));
   const Tensor whole = prim::cast(cut, DType::I32);
   const Tensor rest = cut - prim::cast(whole, cut.dtype()), size = abs(rest);
-  const Tensor odd = eq(prim::bitwise_and(whole, full_like(whole, 1)), 1);
-  const Tensor away = logical_or(size > 0.5, logical_and(eq(size, 0.5), odd));
-  const Tensor next = whole + where(rest < 0, full_like(whole, -1), full_like(whole, 1));
-  return where(away, next, whole);
+  const Tensor none = full_like(whole, 0), step = where(rest < 0, full_like(whole, -1), full_like(whole, 1));
+  const Tensor odd = prim::bitwise_and(whole, full_like(whole, 1));
+  return whole + where(size > 0.5, step, none) + where(eq(size, 0.5), odd * step, none);
 }
 
 Tensor at_least_f32(const Tensor& t) { return t.dtype() == DType::F64 ? t : prim::cast(t, DType::F32); }
