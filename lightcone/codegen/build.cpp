@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "lightcone/codegen/positions.h"
 #include "lightcone/codegen/symbols.h"
 #include "lightcone/composites/composites.h"
 
@@ -24,107 +25,10 @@ struct Splits {
 
 struct TooBig {};
 
-// A cache of answers. The layers of a model use the same views at the same indices. A new entry replaces an older one
-// in the same slot.
-template <class Question, class Answer>
-struct Remembered {
-  std::vector<std::pair<std::optional<Question>, Answer>> slots{4096};
-  template <class Make>
-  const Answer& get(std::size_t hash, const Question& q, const Make& make) {
-    auto& [known, answer] = slots[hash % slots.size()];
-    if (known != q) {
-      known.reset();  // so that an exception in make() leaves no half-written entry
-      answer = make();
-      known = q;
-    }
-    return answer;
-  }
-};
 std::size_t parts_of(const std::vector<Dim>& index, const Dim& guard) {
   std::size_t parts = guard.parts();
   for (const Dim& d : index) parts += d.parts();
   return parts;
-}
-std::size_t hash_of(std::size_t h, const std::vector<Dim>& v) {
-  for (const Dim& d : v) h = h * 31 + d.hash();
-  return h;
-}
-View::Position located(const View& view, const std::vector<Dim>& index) {
-  thread_local Remembered<std::pair<View, std::vector<Dim>>, View::Position> known;
-  return known.get(hash_of(view.hash(), index), {view, index}, [&] { return view.locate(index); });
-}
-Dim raveled(const std::vector<Dim>& index, const Shape& shape) {
-  thread_local Remembered<std::pair<std::vector<Dim>, Shape>, Dim> known;
-  return known.get(hash_of(hash_of(7, index), shape), {index, shape}, [&] { return ravel(index, shape); });
-}
-
-constexpr std::int64_t kFarthest = std::int64_t{1} << 40;  // larger bounds count as unbounded
-
-// The range of a loop index that guards leave.
-struct Left {
-  Dim index;
-  std::int64_t first, last, extent;
-};
-std::int64_t floor_of(std::int64_t a, std::int64_t b) { return *(Dim(a) / Dim(b)).constant(); }
-
-// Narrows the range of each index in the guard a < b.
-void narrow(const Dim::Atom* f, std::map<std::string, Left>& left) {
-  if (f->kind != Dim::Kind::Less) return;
-  const Dim room = f->b - f->a;  // at least 1
-  for (const Dim::Term& t : room.terms()) {
-    const Dim::Atom* i = t.factors[0];
-    if (t.factors.size() != 1 || i->kind != Dim::Kind::Symbol || !i->is_index || !i->a.is_constant()) continue;
-    const std::int64_t extent = i->a.offset(), most = (room - Dim(t.coefficient) * Dim::from(i)).bounds().hi;
-    if (most > kFarthest) continue;
-    Left& l = left.try_emplace(i->name, Left{Dim::from(i), 0, extent - 1, extent}).first->second;
-    if (t.coefficient < 0) l.last = std::min(l.last, floor_of(most - 1, -t.coefficient));
-    else l.first = std::max(l.first, -floor_of(most - 1, t.coefficient));
-  }
-}
-
-// Replaces indices that the guard fixes by their value. In the second of several concatenated pieces, the index of the
-// pieces is 1; with it, the divisions that join this index with others disappear.
-View::Position pinned(const View::Position& p) {
-  const auto& terms = p.valid.terms();
-  if (p.valid.offset() != 0 || terms.size() != 1 || terms[0].coefficient != 1) return p;
-  std::map<std::string, Left> left;
-  for (const Dim::Atom* f : terms[0].factors) narrow(f, left);
-  SymbolValues only;
-  Dim valid = 1;
-  for (const auto& [name, l] : left) {
-    if (l.first != l.last || l.extent == 1) continue;
-    only.emplace(name, l.first);
-    if (l.first > 0) valid = valid * less(l.first - 1, l.index);
-    if (l.last + 1 < l.extent) valid = valid * less(l.index, l.last + 1);
-  }
-  if (only.empty()) return p;
-  for (const Dim::Atom* f : terms[0].factors) valid = valid * at_values(Dim::from(f), only);
-  View::Position at = p;
-  at.offset = at_values(p.offset, only);
-  for (Dim& d : at.index) d = at_values(d, only);
-  at.valid = valid;
-  return at;
-}
-
-// Returns true if something other than a single loop index is divided: splitting the loop would not help then.
-bool divides(const std::vector<Dim>& index) {
-  const auto in = [](const auto& self, const Dim& d) -> bool {
-    return std::any_of(d.terms().begin(), d.terms().end(), [&](const Dim::Term& t) {
-      return std::any_of(t.factors.begin(), t.factors.end(), [&](const Dim::Atom* f) {
-        if (f->kind == Dim::Kind::Symbol) return false;
-        return ((f->kind == Dim::Kind::Div || f->kind == Dim::Kind::Mod) && !f->a.name()) || self(self, f->a) ||
-               self(self, f->b);
-      });
-    });
-  };
-  return std::any_of(index.begin(), index.end(), [&](const Dim& d) { return in(in, d); });
-}
-// Returns the index of an operand's element. It is derived from the flat offset, which does not depend on how views
-// were composed. Where padding is read, the offset may belong to another element, and only the axes' own indices need
-// no division.
-std::vector<Dim> operand_index(const View::Position& at, const Shape& s, const Dim& guard) {
-  std::vector<Dim> index = unravel(at.offset, s);
-  return !(guard == Dim(1)) && divides(index) && !divides(at.index) ? at.index : index;
 }
 
 class Builder {
@@ -180,6 +84,8 @@ class Builder {
   int elementwise(NodeId id, const std::vector<Dim>& index, const Dim& guard);
   int buffer(NodeId id);
   void look_for_splits(const Dim& d);
+  int steps(NodeId id);
+  bool repeats_walk(NodeId id, const std::vector<Dim>& index, const Dim& guard);
   void offend(NodeId id) { must_materialize_.insert(id); }
   // Continues as if the value were in memory already: its operands do not matter to this kernel then.
   [[gnu::noinline]] int in_memory(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
@@ -202,7 +108,7 @@ class Builder {
   std::vector<int> depth_;  // depth of each value
   std::map<std::string, int> symbol_depth_;
   std::map<Key, int> memo_;
-  std::map<NodeId, int> copies_;
+  std::map<NodeId, int> copies_, steps_;
   std::map<NodeId, int> buffer_of_;
   std::vector<NodeId> buffers_, reductions_;
   std::vector<bool> same_index_;
@@ -425,6 +331,26 @@ int Builder::leaf(const Node& n, const std::vector<Dim>& index) {
   return add({.code = Code::Index, .dtype = n.dtype, .offset = d}, depth_of(d));
 }
 
+// Returns how many gathers follow each other up to a value, as the steps of a walk through a tree do.
+int Builder::steps(NodeId id) {
+  const auto [it, fresh] = steps_.try_emplace(id, 0);
+  if (!fresh || region_.is_buffer(id)) return it->second;
+  const Node& n = g_[id];
+  const Kind kind = info(n.op).kind;
+  int most = 0;
+  if (is(n, builtin::gather())) most = 1 + steps(n.in[1].node);
+  else if (kind == Kind::Elementwise || kind == Kind::Copy)
+    for (const Edge& e : n.in) most = std::max(most, steps(e.node));
+  return steps_[id] = most;
+}
+// Returns true if the loops as they are would take the same steps several times.
+bool Builder::repeats_walk(NodeId id, const std::vector<Dim>& index, const Dim& guard) {
+  if (steps(id) < 2) return false;
+  int depth = depth_of(guard);
+  for (const Dim& d : index) depth = std::max(depth, depth_of(d));
+  return again(index, guard, depth) > 1.5;
+}
+
 int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
   const Node& n = g_[id];
   const Key key{id, index, guard};
@@ -435,7 +361,8 @@ int Builder::value(NodeId id, std::vector<Dim> index, const Dim& guard) {
   if (inlined) entered_ = id;
   if (region_.is_buffer(id)) {
     v = load(id, index, guard);
-  } else if (inlined && (++copies_[id] > kTooManyCopies || parts_of(index, guard) > kTooManyParts)) {
+  } else if (inlined && (++copies_[id] > kTooManyCopies || parts_of(index, guard) > kTooManyParts ||
+                         repeats_walk(id, index, guard))) {
     v = in_memory(id, index, guard);
   } else {
     switch (info(n.op).kind) {

@@ -16,6 +16,11 @@ constexpr std::int64_t kMostVotes = std::int64_t{1} << 22;  // in a table that a
 
 enum class Branch : std::uint8_t { Leq, Lt, Gte, Gt, Eq, Neq, Leaf, Member };
 
+struct Vote {
+  std::int64_t node, target;
+  double weight;
+};
+
 // All trees in one list of nodes.
 struct Forest {
   Integers feature = {}, yes = {}, no = {}, missing = {}, roots = {};
@@ -23,9 +28,21 @@ struct Forest {
   std::vector<Branch> branch = {};
   std::vector<std::vector<double>> sets = {};  // one for each Member, in their order
   std::int64_t targets = 0;
-  std::vector<std::map<std::int64_t, double>> votes = {};  // targets and weights of each node
+  std::vector<Vote> votes = {};  // by node and target, one of each
   std::int64_t nodes() const { return std::ssize(feature); }
 };
+
+// Sorts votes by node and target, and adds those of one node for one target in their order.
+void join(std::vector<Vote>& votes) {
+  const auto key = [](const Vote& v) { return std::pair(v.node, v.target); };
+  std::ranges::stable_sort(votes, {}, key);
+  std::size_t kept = 0;
+  for (std::size_t k = 0; k < votes.size(); ++k) {
+    if (kept > 0 && key(votes[kept - 1]) == key(votes[k])) votes[kept - 1].weight += votes[k].weight;
+    else votes[kept++] = votes[k];
+  }
+  votes.resize(kept);
+}
 
 // The longest way from a root to a leaf. Throws Error for a circle, and for a child that does not exist.
 int depth_of(const Call& c, const Forest& f) {
@@ -120,19 +137,15 @@ enum class Aggregate : std::uint8_t { Sum, Average, Min, Max };
 
 // Each tree's votes joined: [n, targets].
 Tensor joined_votes(Call& c, const Forest& f, const Tensor& leaf, Aggregate how, DType type) {
-  std::int64_t entries = 0;
-  for (const auto& v : f.votes) entries += std::ssize(v);
   const std::int64_t size = f.nodes() * f.targets;
-  if (size > kMostVotes && size > 64 * (entries + f.nodes()))
+  if (size > kMostVotes && size > 64 * (std::ssize(f.votes) + f.nodes()))
     c.refuse(str_cat("has ", f.targets, " targets, and leaves that vote for few of them"));
   const bool extremes = how == Aggregate::Min || how == Aggregate::Max;
   const double none = how == Aggregate::Min   ? std::numeric_limits<double>::infinity()
                       : how == Aggregate::Max ? -std::numeric_limits<double>::infinity()
                                               : 0;
   std::vector<double> table(static_cast<std::size_t>(size), none);
-  for (std::size_t k = 0; k < f.votes.size(); ++k)
-    for (const auto& [target, weight] : f.votes[k])
-      table[k * static_cast<std::size_t>(f.targets) + static_cast<std::size_t>(target)] = weight;
+  for (const Vote& v : f.votes) table[static_cast<std::size_t>(v.node * f.targets + v.target)] = v.weight;
   const Dim n = leaf.extent(0), trees = leaf.extent(1);
   const Tensor rows = index_select(floats(c, table, {f.nodes(), f.targets}, type), 0, leaf.reshape({n * trees}))
                           .reshape({n, trees, f.targets});
@@ -174,7 +187,50 @@ Aggregate aggregate_of(const Call& c, std::string_view name) {
   c.refuse(str_cat("joins votes by ", name));
 }
 
-// Reads nodes_* and the votes, whose attributes begin with `prefix`. A node is named by its tree and its number.
+// Finds nodes, which a file names by their tree and a number. Files number the nodes of a tree in their order, so the
+// place of one follows from that of the first; a sorted list is for others.
+class NodeNames {
+ public:
+  NodeNames(const Integers& tree, const Integers& id) : tree_(tree), id_(id) {
+    for (std::size_t k = 0; k < tree.size(); ++k)
+      if (k == 0 || tree[k] != tree[k - 1]) first_.try_emplace(tree[k], k);
+    bool in_order = true;
+    for (std::size_t k = 0; in_order && k < tree.size(); ++k) in_order = by_order(tree[k], id[k]) == std::int64_t(k);
+    if (in_order) return;
+    for (std::size_t k = 0; k < tree.size(); ++k) sorted_.push_back({tree[k], id[k], std::int64_t(k)});
+    std::ranges::sort(sorted_);
+  }
+  bool has_twins() const {
+    return std::ranges::adjacent_find(sorted_, [](const Entry& a, const Entry& b) {
+             return a.tree == b.tree && a.id == b.id;
+           }) != sorted_.end();
+  }
+  std::int64_t find(std::int64_t tree, std::int64_t id) const {  // -1: there is none
+    if (sorted_.empty()) return by_order(tree, id);
+    const auto at = std::ranges::lower_bound(sorted_, Entry{tree, id, 0});
+    return at != sorted_.end() && at->tree == tree && at->id == id ? at->place : -1;
+  }
+
+ private:
+  struct Entry {
+    std::int64_t tree, id, place;
+    auto operator<=>(const Entry&) const = default;
+  };
+  std::int64_t by_order(std::int64_t tree, std::int64_t id) const {
+    const auto first = first_.find(tree);
+    if (first == first_.end()) return -1;
+    const std::size_t begin = first->second;
+    const std::uint64_t behind = static_cast<std::uint64_t>(id) - static_cast<std::uint64_t>(id_[begin]);
+    if (behind >= tree_.size() - begin) return -1;
+    const std::size_t at = begin + behind;
+    return tree_[at] == tree && id_[at] == id ? static_cast<std::int64_t>(at) : -1;
+  }
+  const Integers &tree_, &id_;
+  std::map<std::int64_t, std::size_t> first_;  // by tree
+  std::vector<Entry> sorted_;
+};
+
+// Reads nodes_* and the votes, whose attributes begin with `prefix`.
 Forest forest_of(Call& c, const std::string& prefix, std::int64_t targets, bool* wide) {
   Forest f{.targets = targets};
   const Integers tree = c.integers("nodes_treeids"), id = c.integers("nodes_nodeids");
@@ -190,18 +246,13 @@ Forest forest_of(Call& c, const std::string& prefix, std::int64_t targets, bool*
        {id.size(), f.feature.size(), yes.size(), no.size(), f.threshold.size(), f.branch.size(), f.missing.size()})
     if (size != n) c.refuse("has attributes nodes_* of different lengths");
   if (n == 0 || targets < 1 || targets > kMostVotes) c.refuse("has no nodes, no targets, or too many");
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> at;
-  for (std::size_t k = 0; k < n; ++k)
-    if (!at.insert({{tree[k], id[k]}, static_cast<std::int64_t>(k)}).second) c.refuse("has a node twice");
-  const auto find = [&](std::int64_t t, std::int64_t node) {
-    const auto found = at.find({t, node});
-    return found == at.end() ? std::int64_t{-1} : found->second;
-  };
+  const NodeNames names(tree, id);
+  if (names.has_twins()) c.refuse("has a node twice");
   std::vector<bool> child(n);
   for (std::size_t k = 0; k < n; ++k) {
     const bool leaf = f.branch[k] == Branch::Leaf;
-    f.yes.push_back(leaf ? static_cast<std::int64_t>(k) : find(tree[k], yes[k]));
-    f.no.push_back(leaf ? static_cast<std::int64_t>(k) : find(tree[k], no[k]));
+    f.yes.push_back(leaf ? static_cast<std::int64_t>(k) : names.find(tree[k], yes[k]));
+    f.no.push_back(leaf ? static_cast<std::int64_t>(k) : names.find(tree[k], no[k]));
     if (leaf) f.feature[k] = 0;
     else
       for (const std::int64_t to : {f.yes[k], f.no[k]})
@@ -210,17 +261,17 @@ Forest forest_of(Call& c, const std::string& prefix, std::int64_t targets, bool*
   for (std::size_t k = 0; k < n; ++k)
     if (!child[k]) f.roots.push_back(static_cast<std::int64_t>(k));
   if (f.roots.empty()) c.refuse("has no root");
-  f.votes.resize(n);
   const Integers vote_tree = c.integers(prefix + "_treeids"), vote_node = c.integers(prefix + "_nodeids"),
                  target = c.integers(prefix + "_ids");
   const std::vector<double> weight = numbers_or_tensor(c, prefix + "_weights", wide);
   if (vote_node.size() != vote_tree.size() || target.size() != vote_tree.size() || weight.size() != vote_tree.size())
     c.refuse(str_cat("has attributes ", prefix, "_* of different lengths"));
   for (std::size_t k = 0; k < target.size(); ++k) {
-    const std::int64_t node = find(vote_tree[k], vote_node[k]);
+    const std::int64_t node = names.find(vote_tree[k], vote_node[k]);
     if (node < 0 || target[k] < 0 || target[k] >= targets) c.refuse("has a vote of a leaf that does not exist");
-    f.votes[static_cast<std::size_t>(node)][target[k]] += weight[k];
+    f.votes.push_back({node, target[k], weight[k]});
   }
+  join(f.votes);
   return f;
 }
 // Samples in the type in which thresholds are compared.
@@ -244,8 +295,7 @@ Values tree_regressor(Call& c) {
   Tensor y = with_base(c, votes, base);
   if (!base.empty() && f.targets > 1) {  // as in onnxruntime, a target without a vote stays 0
     Forest present = f;
-    for (auto& of_leaf : present.votes)
-      for (auto& [target, weight] : of_leaf) weight = 1;
+    for (Vote& v : present.votes) v.weight = 1;
     y = where(joined_votes(c, present, leaf, Aggregate::Max, x.dtype()) > 0, y, votes);
   }
   return {transformed(c, y, c.text("post_transform", "NONE")).to(DType::F32)};
@@ -261,8 +311,7 @@ Values tree_classifier(Call& c) {
   Tensor y = joined_votes(c, f, leaves_of(c, f, x), Aggregate::Sum, x.dtype());
   std::map<std::int64_t, bool> voted;
   bool positive = true;
-  for (const auto& votes : f.votes)
-    for (const auto& [target, weight] : votes) voted[target] = true, positive = positive && weight >= 0;
+  for (const Vote& v : f.votes) voted[v.target] = true, positive = positive && v.weight >= 0;
   const bool one = l.count == 2 && voted.size() == 1;
   const auto above = [&](const Tensor& score) { return (score > (positive ? 0.5 : 0.0)).to(DType::I64); };
   if (one && voted.contains(0) && base.size() < 2) {  // one score, of the second class
@@ -322,12 +371,11 @@ Values tree_ensemble(Call& c) {
     f.branch.push_back(modes[k] == 6 ? Branch::Member : static_cast<Branch>(static_cast<int>(modes[k])));
     f.yes[k] = child(f.yes[k], yes_leaf[k] != 0), f.no[k] = child(f.no[k], no_leaf[k] != 0);
   }
-  f.votes.resize(n + target.size());
   for (std::size_t k = 0; k < target.size(); ++k) {
     if (target[k] < 0 || target[k] >= f.targets) c.refuse("has a vote for a target that does not exist");
     f.feature.push_back(0), f.threshold.push_back(0), f.missing.push_back(0), f.branch.push_back(Branch::Leaf);
     f.yes.push_back(count + static_cast<std::int64_t>(k)), f.no.push_back(count + static_cast<std::int64_t>(k));
-    f.votes[n + k][target[k]] = weight[k];
+    f.votes.push_back({count + static_cast<std::int64_t>(k), target[k], weight[k]});
   }
   const Tensor x = tree_samples(c, false);
   constexpr std::string_view kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
