@@ -176,6 +176,15 @@ Values svm_regressor(Call& c) {
   return {transformed(c, y, c.text("post_transform", "NONE"))};
 }
 
+// A list of maps from labels to scores, as the scores that it is made of: [n, labels].
+Values zip_map(Call& c) {
+  const Tensor x = c.x();
+  const ClassLabels l = class_labels(c, "classlabels_int64s");
+  if (x.rank() < 1 || !(x.extent(-1) == Dim(l.count)))
+    c.refuse(str_cat("gives ", l.count, " labels to scores ", str(x.shape())));
+  return {x};
+}
+
 }  // namespace
 
 void add_machine_learning(Operators& t) {
@@ -195,7 +204,7 @@ void add_machine_learning(Operators& t) {
       {kMl, "SVMClassifier", 1, nullptr, "votes of pairs of classes are not supported"},
       {kMl, "SVMRegressor", 1, svm_regressor, "products with the support vectors"},
       {kMl, "Scaler", 1, scaler, "(x - offset) * scale"},
-      {kMl, "ZipMap", 1, nullptr, "its result is a list of maps; cut it off and read its operand, the probabilities"},
+      {kMl, "ZipMap", 1, zip_map, "its operand, whose last axis has the labels in their order, for a list of maps"},
   };
   t.insert(t.end(), std::begin(rows), std::end(rows));
   add_trees(t);
