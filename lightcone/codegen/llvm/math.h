@@ -12,7 +12,7 @@ Type stored_type(DType t);
 
 Value constant(Text& text, double v, DType t);
 Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c);
-Value exact_mod(const Value& a, double by);  // the remainder by a power of two (exact_divisor())
+Value exact_mod(const Value& a, double by);                     // the remainder by a power of two (exact_divisor())
 Value mul_add(const Value& a, const Value& b, const Value& c);  // rounded once if the processor can
 Value convert(const Value& v, DType from, DType to);
 Value bitcast(const Value& v, DType from, DType to);  // reinterprets the bits

@@ -48,7 +48,8 @@ class Parser {
   std::map<std::string, std::shared_ptr<const MappedFile>> externals_;
 };
 
-// Puts nodes behind those that make their operands, and otherwise keeps their order. Nodes in a circle stay as they are.
+// Puts nodes behind those that make their operands, and otherwise keeps their order. Nodes in a circle stay where they
+// are.
 void sort_nodes(std::vector<NodeData>& nodes);
 
 inline std::string_view bytes_as_text(std::span<const std::byte> b) {
