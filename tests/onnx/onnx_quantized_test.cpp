@@ -362,6 +362,24 @@ TEST(OnnxTrees, AListOfMapsIsItsScores) {
   EXPECT_NE(refusal(zipped({1, 5})).find("gives 2 labels to scores [2, 3]"), std::string::npos);
 }
 
+// Labels that are texts are numbers of these texts, which the output's port has.
+TEST(OnnxTrees, LabelsMayBeTexts) {
+  ModelWriter w;
+  w.opset(17).opset(1, "ai.onnx.ml").input("x", ElementType::Float, {3, 2});
+  w.node("LinearClassifier", {"x"}, {"label", "scores"},
+         {{"coefficients", std::vector<float>{1, 0, 0, 1, 0, 0}},
+          {"intercepts", std::vector<float>{0, 0, 0.5F}},
+          {"classlabels_strings", std::vector<std::string>{"rose", "lily", "iris"}}},
+         "ai.onnx.ml");
+  w.node("Identity", {"label"}, {"name"}).output("name");
+  const std::string bytes = w.bytes();
+  EXPECT_EQ(read_onnx(std::as_bytes(std::span(bytes))).outputs.at(0).labels,
+            (std::vector<std::string>{"rose", "lily", "iris"}));
+  EXPECT_EQ(answers(w, {{"x", DType::F32, {3, 2}, {2, 1, 0, 3, 0, 0}}})["name"], (Numbers{0, 1, 2}));
+  ModelWriter reads = w;
+  EXPECT_NE(refusal(reads.node("Neg", {"name"}, {"y"}).output("y")).find("holds strings"), std::string::npos);
+}
+
 // Each refused operator says why, and is named once with its nodes.
 TEST(OnnxRefusals, NameTheReason) {
   ModelWriter w;

@@ -29,14 +29,18 @@ Tensor floats(Call& c, const std::vector<double>& v, const std::vector<std::int6
 Tensor whole_numbers(Call& c, const Integers& v) { return constant_bytes(c, v, {std::ssize(v)}, ElementType::Int64); }
 
 ClassLabels class_labels(Call& c, std::string_view name) {
-  const std::size_t texts = c.texts("classlabels_strings").size();
-  ClassLabels l{.count = static_cast<std::int64_t>(texts), .integers = c.integers(name, {})};
-  if (texts && !l.integers.empty()) c.refuse("has labels that are texts, and others that are integers");
-  if (!texts) l.count = std::ssize(l.integers);
+  ClassLabels l{.integers = c.integers(name, {})};
+  for (const std::string_view text : c.texts("classlabels_strings")) l.texts.emplace_back(text);
+  if (!l.texts.empty() && !l.integers.empty()) c.refuse("has labels that are texts, and others that are integers");
+  l.count = std::ssize(l.texts) + std::ssize(l.integers);
   return l;
 }
 Value ClassLabels::choose(Call& c, const Tensor& classes) const {
-  if (integers.empty()) return {};
+  if (!texts.empty()) {
+    Value v;
+    v.labels = std::make_shared<const Value::Labels>(Value::Labels{classes.to(DType::I64), texts});
+    return v;
+  }
   return {index_select(whole_numbers(c, integers), 0, classes)};
 }
 

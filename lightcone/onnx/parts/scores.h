@@ -19,7 +19,8 @@ Tensor whole_numbers(Call& c, const Integers& v);
 struct ClassLabels {
   std::int64_t count = 0;
   Integers integers = {};  // empty if they are texts
-  // The labels of classes [n]; nothing if they are texts, which a graph has not.
+  std::vector<std::string> texts = {};
+  // The labels of classes [n].
   Value choose(Call& c, const Tensor& classes) const;
 };
 ClassLabels class_labels(Call& c, std::string_view name);

@@ -28,9 +28,9 @@ Tensor Call::x(std::size_t k) const {
   const Value& v = value(k);
   if (v.count) refuse(str_cat(operand(k), " ", kDataDependent));
   if (!v.tensor.defined())
-    refuse(str_cat(operand(k), v.sequence  ? " is a sequence"
-                               : v.strings ? " holds strings, which are not supported"
-                                           : " is an optional without a value"));
+    refuse(str_cat(operand(k), v.sequence              ? " is a sequence"
+                               : v.strings || v.labels ? " holds strings, which are not supported"
+                                                       : " is an optional without a value"));
   return v.tensor;
 }
 Tensor Call::optional(std::size_t k) const { return has(k) && !in[k].none ? x(k) : Tensor(); }

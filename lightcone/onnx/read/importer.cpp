@@ -261,7 +261,8 @@ void Importer::outputs() {
     const std::string name(o.name);
     const Value v = lookup(o.name);
     if (v.failed) continue;
-    if (!v.tensor.defined()) {
+    const Tensor t = v.labels ? v.labels->numbers : v.tensor;
+    if (!t.defined()) {
       problem(str_cat("output ", in_quotes(name),
                       v.sequence ? " is a sequence"
                       : v.none   ? " is an optional without a value"
@@ -269,8 +270,9 @@ void Importer::outputs() {
                       ", and a graph's outputs are tensors"));
       continue;
     }
-    graph().output(name, v.tensor);
-    OnnxProgram::Port port{.name = name, .dtype = v.tensor.dtype(), .shape = v.tensor.shape()};
+    graph().output(name, t);
+    OnnxProgram::Port port{.name = name, .dtype = t.dtype(), .shape = t.shape()};
+    if (v.labels) port.labels = v.labels->texts;
     if (v.count) {
       port.count = name + ".count", port.count_axis = v.count->axis;
       graph().output(port.count, v.count->number);

@@ -35,10 +35,16 @@ struct Value {
   };
   std::shared_ptr<const Codes> codes = {};
   ElementType packed = ElementType::Undefined;  // the type in the model of integers of 2 and 4 bits
-  bool none = false;                            // an optional without a value
-  bool failed = false;                          // the result of a node that could not be read
+  // A tensor of texts: the number of each among these.
+  struct Labels {
+    Tensor numbers;  // i64
+    std::vector<std::string> texts;
+  };
+  std::shared_ptr<const Labels> labels = {};
+  bool none = false;    // an optional without a value
+  bool failed = false;  // the result of a node that could not be read
 
-  bool defined() const { return tensor.defined() || sequence || strings || none || failed; }
+  bool defined() const { return tensor.defined() || sequence || strings || labels || none || failed; }
 };
 using Values = std::vector<Value>;
 inline Value failed_value() {

@@ -73,7 +73,8 @@ std::vector<std::string> ModelFile::input_names() const {
 std::vector<ModelFile::Output> ModelFile::outputs() const {
   std::vector<Output> all;
   if (onnx_)
-    for (const auto& port : onnx_->outputs) all.push_back({port.name, port.dtype, port.count, port.count_axis});
+    for (const auto& port : onnx_->outputs)
+      all.push_back({port.name, port.dtype, port.count, port.count_axis, port.labels});
   else
     for (const Root& r : graph().roots())
       if (std::ranges::find(module_->outputs, r.name) != module_->outputs.end())

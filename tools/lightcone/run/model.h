@@ -38,6 +38,7 @@ class ModelFile {
     DType dtype;
     std::string count = {};  // OnnxProgram::Port
     int count_axis = 0;
+    std::vector<std::string> labels = {};
   };
   std::vector<Output> outputs() const;
 

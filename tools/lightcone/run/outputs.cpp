@@ -85,8 +85,20 @@ std::vector<NamedOutput> outputs_of(const ModelFile& m, const Context& c) {
     const ArrayView whole{port.dtype, c.shape(port.name), c.bytes(port.name)};
     if (port.count.empty()) all.push_back({port.name, whole, {}});
     else all.push_back(cut(port.name, whole, port.count_axis, c.get_i64(port.count).at(0)));
+    all.back().labels = port.labels;
   }
   return all;
+}
+
+// The texts of which an output has the numbers.
+std::string texts_of(const NamedOutput& o) {
+  constexpr std::size_t kMost = 8;
+  if (o.labels.empty()) return {};
+  std::string line = ", numbers of";
+  for (std::size_t k = 0; k < std::min(kMost, o.labels.size()); ++k)
+    line += str_cat(k ? ", " : " ", printable(in_quotes(o.labels[k]), 100));
+  if (o.labels.size() > kMost) line += str_cat(" and ", o.labels.size() - kMost, " more");
+  return line;
 }
 
 void print_outputs(const std::vector<NamedOutput>& outputs) {
@@ -97,7 +109,7 @@ void print_outputs(const std::vector<NamedOutput>& outputs) {
       line += str_cat(", from ", formatted("%.5g", s.least), " to ", formatted("%.5g", s.most), ", mean ",
                       formatted("%.5g", s.sum / static_cast<double>(s.count - s.not_finite)));
     if (s.not_finite) line += str_cat(", ", s.not_finite, " not finite");
-    write_stdout(line + "\n");
+    write_stdout(line + texts_of(o) + "\n");
   }
 }
 

@@ -17,8 +17,9 @@ std::string shape_text(const ArrayView& a);  // "f32 [1, 84, 8400]"
 
 struct NamedOutput {
   std::string name;
-  ArrayView view;                    // the valid part, where a count says how much that is
-  std::vector<std::byte> kept = {};  // its bytes, if it is a part
+  ArrayView view;                        // the valid part, where a count says how much that is
+  std::vector<std::byte> kept = {};      // its bytes, if it is a part
+  std::vector<std::string> labels = {};  // texts of which it has the numbers
 };
 std::vector<NamedOutput> outputs_of(const ModelFile& m, const Context& c);
 
