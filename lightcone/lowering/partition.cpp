@@ -144,7 +144,8 @@ void Partition::choose_buffers() {
   std::vector<bool> behind(g_.size());  // elementwise after a convolution: free as its epilogue
   std::vector<bool> after(g_.size());   // the same after a matrix product
   const std::vector<int> uses = g_.uses();
-  std::vector<int> cost(g_.size());  // operations that are fused into an elementwise node, and its own
+  // Operations that are fused into an elementwise node, and its own; `work`: through conversions, too.
+  std::vector<int> cost(g_.size()), work(g_.size());
   // A value that was narrowed is kept as it is, and each reader widens it.
   const auto stored = [&](NodeId id) { return widens(g_, id) && !buffer_[id] ? g_[id].in[0].node : id; };
   const auto keep = [&](NodeId id) { buffer_[g_[stored(id)].op == Op::Input ? id : stored(id)] = true; };
@@ -153,12 +154,18 @@ void Partition::choose_buffers() {
     if (!live_[id]) continue;
     const Node& n = g_[id];
     for (const Edge& e : n.in) {
-      if (cost[e.node] >= kCostly && (pads_far(e.view) || shows_again(e.view))) keep(e.node);
+      if (cost[e.node] >= kCostly && pads_far(e.view)) keep(e.node);
+      if (work[e.node] >= kCostly && shows_again(e.view)) keep(e.node);
       // padded, repeated or sliced: not in the order in which it is made
       if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) keep(e.node);
       if (after[e.node] && pads(e.view)) keep(e.node);
     }
     if (info(n.op).kind == Kind::Elementwise || casts(g_, n)) {
+      work[id] = info(n.op).cost;
+      for (const Edge& e : n.in)
+        if (!kept(e.node)) work[id] = std::min(work[id] + work[e.node], kCostly);
+    }
+    if (info(n.op).kind == Kind::Elementwise) {
       cost[id] = info(n.op).cost;
       for (const Edge& e : n.in)
         if (!kept(e.node)) cost[id] = std::min(cost[id] + cost[e.node], kCostly);
