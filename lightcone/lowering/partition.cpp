@@ -160,16 +160,13 @@ void Partition::choose_buffers() {
       if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) keep(e.node);
       if (after[e.node] && pads(e.view)) keep(e.node);
     }
-    if (info(n.op).kind == Kind::Elementwise || casts(g_, n)) {
-      work[id] = info(n.op).cost;
+    const auto count = [&](std::vector<int>& operations) {
+      operations[id] = info(n.op).cost;
       for (const Edge& e : n.in)
-        if (!kept(e.node)) work[id] = std::min(work[id] + work[e.node], kCostly);
-    }
-    if (info(n.op).kind == Kind::Elementwise) {
-      cost[id] = info(n.op).cost;
-      for (const Edge& e : n.in)
-        if (!kept(e.node)) cost[id] = std::min(cost[id] + cost[e.node], kCostly);
-    }
+        if (!kept(e.node)) operations[id] = std::min(operations[id] + operations[e.node], kCostly);
+    };
+    if (info(n.op).kind == Kind::Elementwise) count(cost);
+    if (info(n.op).kind == Kind::Elementwise || casts(g_, n)) count(work);
     const auto follows = [&](const std::vector<bool>& those, auto is_product) {
       return std::ranges::any_of(n.in,
                                  [&](const Edge& e) { return is_product(e.node) || (those[e.node] && !kept(e.node)); });

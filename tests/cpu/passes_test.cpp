@@ -138,6 +138,32 @@ TEST(Passes, SumsAndMaximaOfWindowsBecomeElementwise) {
   EXPECT_FALSE(std::signbit(c.get("y")[0]));
 }
 
+// Fewer elements than there are lanes would fill them with nothing.
+TEST(Passes, ShortReductionsHaveLanesAcrossTheirResults) {
+  for (const std::int64_t extent : {3, 64}) {
+    Graph g;
+    g.output("y", sum(g.input("x", {1000, extent}), {1}));
+    const Graph compiled = transform(g, generic() | cpu({.threads = 1})).graph;
+    std::string text;
+    for (NodeId id = 0; id < compiled.size(); ++id)
+      if (compiled[id].kernel) text += compiled[id].kernel->source();
+    EXPECT_EQ(text.find("LC_CARRY(float") != text.npos, extent == 64) << text;
+    EXPECT_TRUE(right(g, compiled)) << extent;
+  }
+}
+
+// The index of a padded image stays linear behind a pool that leaves an axis of one element.
+TEST(Passes, AConvolutionBehindAPoolOfOneRowIsOne) {
+  Graph g;
+  Tensor x = conv(g.input("x", {1, 1, 12, 33}), parameter(g, "w1", {16, 1, 3, 3}), ConvOptions{.padding = {1}});
+  x = max_pool(x, {1, 4});
+  g.output("y", conv(x, parameter(g, "w2", {32, 16, 3, 3}), ConvOptions{.padding = {1}}));
+  const Graph compiled = transform(g, generic() | cpu({.threads = 1})).graph;
+  for (NodeId id = 0; id < compiled.size(); ++id)
+    EXPECT_FALSE(compiled[id].name.starts_with("matmul")) << compiled[id].name;
+  EXPECT_TRUE(right(g, compiled));
+}
+
 TEST(Passes, MayBeSkippedOrSayThatTheyMayNot) {
   const Graph g = everything();
   int refused = 0;

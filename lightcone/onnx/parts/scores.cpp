@@ -41,6 +41,7 @@ Value ClassLabels::choose(Call& c, const Tensor& classes) const {
     v.labels = std::make_shared<const Value::Labels>(Value::Labels{classes.to(DType::I64), texts});
     return v;
   }
+  if (integers.empty()) return {};
   return {index_select(whole_numbers(c, integers), 0, classes)};
 }
 

@@ -20,7 +20,7 @@ struct ClassLabels {
   std::int64_t count = 0;
   Integers integers = {};  // empty if they are texts
   std::vector<std::string> texts = {};
-  // The labels of classes [n].
+  // The labels of classes [n]; nothing if there are none.
   Value choose(Call& c, const Tensor& classes) const;
 };
 ClassLabels class_labels(Call& c, std::string_view name);
