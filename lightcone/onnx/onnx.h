@@ -52,7 +52,7 @@ struct OnnxProgram {
     Shape shape;
     std::string count = {};  // an output that holds how many elements of axis `count_axis` are valid; "": all are
     int count_axis = 0;
-    std::vector<std::string> labels = {};  // of an output of texts, which is given as the numbers of these: from 0 on
+    std::vector<std::string> labels = {};  // an output of texts holds the numbers of these, from 0 on
   };
   Graph graph;
   std::vector<Port> inputs = {}, outputs = {};
