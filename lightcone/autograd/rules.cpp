@@ -87,14 +87,15 @@ constexpr Rule kRules[] = {
     {Op::Add, vjp_add},         {Op::Mul, vjp_mul},         {Op::Mod, vjp_mod},         {Op::LessThan, nullptr},
     {Op::SumReduce, vjp_sum},   {Op::MaxReduce, vjp_max},   {Op::Contiguous, vjp_copy}, {Op::Where, vjp_where},
     {Op::Maximum, vjp_maximum}, {Op::Minimum, vjp_minimum}, {Op::Div, vjp_div},         {Op::Pow, vjp_pow},
-    {Op::Equal, nullptr},       {Op::Exp, vjp_exp},         {Op::Cos, vjp_cos},         {Op::BitAnd, nullptr},
-    {Op::BitOr, nullptr},       {Op::BitXor, nullptr},      {Op::Bitcast, nullptr},     {Op::Composite, nullptr},
-    {Op::Result, nullptr},      {Op::Kernel, nullptr},
+    {Op::Equal, nullptr},       {Op::Exp, vjp_exp},         {Op::Cos, vjp_cos},         {Op::Floor, nullptr},
+    {Op::Round, nullptr},       {Op::BitAnd, nullptr},      {Op::BitOr, nullptr},       {Op::BitXor, nullptr},
+    {Op::Bitcast, nullptr},     {Op::Composite, nullptr},   {Op::Result, nullptr},      {Op::Kernel, nullptr},
 };
 consteval bool every_row_has_a_rule() {
   for (int i = 0; const Rule& rule : kRules) {
     const OpInfo& row = kOps[i++];
-    const bool steps = row.types == Types::Compare || row.types == Types::Integer || row.types == Types::Bits;
+    const bool steps = row.has(kPiecewiseConstant) || row.types == Types::Compare || row.types == Types::Integer ||
+                       row.types == Types::Bits;
     const bool smooth = (row.kind == Kind::Elementwise && !steps) || row.kind == Kind::Reduce || row.kind == Kind::Copy;
     if (rule.op != row.op || (rule.vjp != nullptr) != smooth) return false;
   }

@@ -174,6 +174,23 @@ Tensor define_cos(const Tensor& x) {
   return where(is_one, one, div(sin(add(y, y)), add(sine, sine)));
 }
 
+// Differs for infinities, which give NaN where `where` is not exact.
+Tensor define_floor(const Tensor& x) {
+  const Tensor zero = like(x, 0), whole = add(x, negate(mod(x, like(x, 1))));
+  const Tensor below = where(less_than(x, whole), add(whole, like(x, -1)), whole);
+  const Tensor infinite = less_than(like(x, info(x.dtype()).largest), maximum(x, negate(x)));
+  return where(infinite, x, where(equal(below, zero), mul(x, zero), below));
+}
+
+// The number below, or the next one if that is nearer, or as near and even.
+Tensor define_round(const Tensor& x) {
+  const Tensor zero = like(x, 0), below = floor(x), rest = add(x, negate(below)), half = like(x, 0.5);
+  const Tensor odd = not_(equal(mod(below, like(x, 2)), zero));
+  const Tensor up = or_(less_than(half, rest), and_(equal(rest, half), odd));
+  const Tensor whole = where(up, add(below, like(x, 1)), below);
+  return where(equal(whole, zero), mul(x, zero), whole);
+}
+
 // Builds a definition; `to` is the element type of the result.
 using Define = Tensor (*)(std::span<const Tensor> in, DType to);
 struct Definition {
@@ -189,6 +206,8 @@ constexpr Definition kDefinitions[] = {
     {Op::Equal, [](std::span<const Tensor> in, DType) { return define_equal(in); }},
     {Op::Exp, [](std::span<const Tensor> in, DType) { return define_exp(in[0]); }},
     {Op::Cos, [](std::span<const Tensor> in, DType) { return define_cos(in[0]); }},
+    {Op::Floor, [](std::span<const Tensor> in, DType) { return define_floor(in[0]); }},
+    {Op::Round, [](std::span<const Tensor> in, DType) { return define_round(in[0]); }},
     {Op::BitAnd, [](std::span<const Tensor> in, DType) { return define_and(in[0], in[1]); }},
     {Op::BitOr, [](std::span<const Tensor> in, DType) { return define_or(in[0], in[1]); }},
     {Op::BitXor, [](std::span<const Tensor> in, DType) { return define_xor(in[0], in[1]); }},

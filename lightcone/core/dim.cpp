@@ -454,6 +454,7 @@ Dim operator/(const Dim& a, const Dim& b) {
       if (f->kind == Dim::Kind::Div && n && *n > 0) return whole + f->a / (f->b * Dim(d));
       if (f->kind == Dim::Kind::Mod && n && *n > 0 && *n % d == 0) return whole + (f->a / Dim(d)) % Dim(*n / d);
     }
+    if (rb.hi <= 0) return whole - (Dim(d - 1) - rest) / Dim(d);  // one form of what rounds up
     const Bounds q{floor_div(rb.lo, d), floor_div(rb.hi, d)};
     return whole + Dim::from(Dim::atom(Dim::Kind::Div, "", q, rest, d));
   }

@@ -26,7 +26,7 @@ enum class Op : std::uint8_t {
   Add, Mul, Mod, LessThan,                                                 // the primitives: binary
   SumReduce, MaxReduce,                                                    // reductions over Node::axis
   Contiguous,                                                              // materializes a view; casts
-  Where, Maximum, Minimum, Div, Pow, Equal, Exp, Cos,                      // elementwise composites
+  Where, Maximum, Minimum, Div, Pow, Equal, Exp, Cos, Floor, Round,        // elementwise composites
   BitAnd, BitOr, BitXor, Bitcast,
   Composite, Result,                                                       // a composite as a value; one of its results
   Kernel,                                                                  // emitted by a back end
@@ -49,11 +49,12 @@ enum class Types : std::uint8_t {
 
 // Properties of an operation, as bits.
 enum OpFlags : unsigned {
-  kPrimitive = 1,      // one of the twelve primitives
-  kCommutes = 2,       // f(a, b) == f(b, a)
-  kRoundsNothing = 4,  // its result is one of its operands, or their bits
-  kPeriodic = 8,       // takes an angle: an error of a radian may give any result
-  kVectorised = 16,    // the C prelude has a function for vectors of f32
+  kPrimitive = 1,           // one of the twelve primitives
+  kCommutes = 2,            // f(a, b) == f(b, a)
+  kRoundsNothing = 4,       // its result is one of its operands, or their bits
+  kPeriodic = 8,            // takes an angle: an error of a radian may give any result
+  kVectorised = 16,         // the C prelude has a function for vectors of f32
+  kPiecewiseConstant = 32,  // its derivative is zero
 };
 
 struct OpInfo {
@@ -110,6 +111,10 @@ inline constexpr OpInfo kOps[] = {
     kVectorised},
   {Op::Cos,         "cos",          Kind::Elementwise, 1, Types::Float,   8, 0,    "lc_cos($0)", "cosine",
     kPeriodic | kVectorised},
+  {Op::Floor,       "floor",        Kind::Elementwise, 1, Types::Float,   1, 0,    "lc_floor($0)", "floor",
+    kPiecewiseConstant},
+  {Op::Round,       "round",        Kind::Elementwise, 1, Types::Float,   1, 0,    "lc_round($0)",
+    "round_nearest_even", kPiecewiseConstant},
   {Op::BitAnd,      "bitwise_and",  Kind::Elementwise, 2, Types::Integer, 1, 0,    "lc_and($0, $1)", "", kCommutes},
   {Op::BitOr,       "bitwise_or",   Kind::Elementwise, 2, Types::Integer, 1, 0,    "lc_or($0, $1)", "or", kCommutes},
   {Op::BitXor,      "bitwise_xor",  Kind::Elementwise, 2, Types::Integer, 1, 0,    "lc_xor($0, $1)", "xor", kCommutes},

@@ -70,6 +70,8 @@ inline constexpr OpEval kEvals[] = {
     {Op::Equal, [](D a, D b, D) { return a == b ? 1.0 : 0.0; }, [](I a, I b, I) { return I{a == b}; }},
     {Op::Exp, [](D a, D, D) { return std::exp(a); }, nullptr},
     {Op::Cos, [](D a, D, D) { return std::cos(a); }, nullptr},
+    {Op::Floor, [](D a, D, D) { return std::floor(a); }, nullptr},
+    {Op::Round, [](D a, D, D) { return std::nearbyint(a); }, nullptr},
     {Op::BitAnd, nullptr, [](I a, I b, I) { return a & b; }},
     {Op::BitOr, nullptr, [](I a, I b, I) { return a | b; }},
     {Op::BitXor, nullptr, [](I a, I b, I) { return a ^ b; }},

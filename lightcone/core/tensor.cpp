@@ -238,6 +238,8 @@ Tensor pow(Operand a, Operand b) { return apply(Op::Pow, {a, b}, a.at); }
 Tensor equal(Operand a, Operand b) { return apply(Op::Equal, {a, b}, a.at); }
 Tensor exp(Operand a) { return apply(Op::Exp, {a}, a.at); }
 Tensor cos(Operand a) { return apply(Op::Cos, {a}, a.at); }
+Tensor floor(Operand a) { return apply(Op::Floor, {a}, a.at); }
+Tensor round(Operand a) { return apply(Op::Round, {a}, a.at); }
 Tensor bitwise_and(Operand a, Operand b) { return apply(Op::BitAnd, {a, b}, a.at); }
 Tensor bitwise_or(Operand a, Operand b) { return apply(Op::BitOr, {a, b}, a.at); }
 Tensor bitwise_xor(Operand a, Operand b) { return apply(Op::BitXor, {a, b}, a.at); }

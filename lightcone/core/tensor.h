@@ -109,6 +109,8 @@ Tensor pow(Operand a, Operand b);
 Tensor equal(Operand a, Operand b);
 Tensor exp(Operand a);
 Tensor cos(Operand a);
+Tensor floor(Operand a);
+Tensor round(Operand a);                   // ties to even
 Tensor bitwise_and(Operand a, Operand b);  // two's complement integers or bool
 Tensor bitwise_or(Operand a, Operand b);
 Tensor bitwise_xor(Operand a, Operand b);

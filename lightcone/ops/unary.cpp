@@ -388,20 +388,10 @@ Tensor erfc(Operand a) {
   return with_derivative(x.dtype() == DType::F64 ? erfc_f64(x) : erfc_f32(x), x,
                          [](const Tensor& x, const Tensor& y) { return neg(erf_slope(x, y)); });
 }
-namespace {
-// Returns `r`, with zeros that have the sign of `a`.
-Tensor zero_of(const Tensor& a, const Tensor& r) {
-  const Tensor zero = full_like(r, 0);
-  return prim::where(prim::equal(r, zero), prim::mul(a, zero), r);
-}
-}  // namespace
-
 Tensor trunc(Operand a) {
   LC_SCOPE("trunc");
   if (!is_float(a->dtype())) return a;
-  const Tensor r = prim::add(a, neg(prim::mod(a, full_like(a, 1))));
-  // infinities and NaN have no fractional part
-  return prim::where(isfinite(a), zero_of(a, r), a);
+  return prim::where(prim::less_than(a, full_like(a, 0)), ceil(a), prim::floor(a));
 }
 Tensor frac(Operand a) {
   LC_SCOPE("frac");
@@ -411,14 +401,12 @@ Tensor frac(Operand a) {
 Tensor floor(Operand a) {
   LC_SCOPE("floor");
   if (!is_float(a->dtype())) return a;
-  const Tensor t = trunc(a);
-  return prim::where(prim::less_than(a, t), add(t, -1), t);
+  return prim::floor(a);
 }
 Tensor ceil(Operand a) {
   LC_SCOPE("ceil");
   if (!is_float(a->dtype())) return a;
-  const Tensor t = trunc(a);
-  return prim::where(prim::less_than(t, a), add(t, 1), t);
+  return neg(prim::floor(neg(a)));
 }
 Tensor round(Operand a, int decimals) {
   LC_SCOPE("round");
@@ -429,10 +417,7 @@ Tensor round(Operand a, int decimals) {
     return decimals > 0 ? prim::div(round(mul(a, shift)), full_like(a, shift))
                         : mul(round(prim::div(a, full_like(a, shift))), shift);
   }
-  const Tensor f = floor(a), d = prim::add(a, neg(f)), half = full_like(a, 0.5);
-  const Tensor odd = prim::equal(abs(prim::mod(f, full_like(f, 2))), full_like(f, 1));
-  const Tensor up = logical_or(prim::less_than(half, d), logical_and(prim::equal(d, half), odd));
-  return prim::where(isfinite(a), zero_of(a, prim::where(up, add(f, 1), f)), a);
+  return prim::round(a);
 }
 
 }  // namespace lc

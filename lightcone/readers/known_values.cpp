@@ -81,6 +81,14 @@ Maybe arithmetic(Op op, KnownElement a, KnownElement b, bool floats) {
   }
 }
 
+// The integer below, or the nearest one, ties to even.
+Dim rounded(const KnownElement& e, bool to_nearest) {
+  if (e.per == 1) return e.whole;
+  if (!to_nearest) return e.whole / Dim(e.per);
+  const Dim twice = e.whole * Dim(2) + Dim(e.per), by(2 * e.per), up = twice / by;
+  return e.per % 2 == 0 ? up - less(twice % by, Dim(1)) * (up % Dim(2)) : up;
+}
+
 // Removes common factors of an expression's denominator, and refuses one that grows without end.
 Maybe reduced(Maybe e) {
   if (!e || e->real || e->per == 1) return e;
@@ -149,6 +157,10 @@ Maybe elementwise(Op op, DType from, DType to, std::span<const KnownElement> in)
     const auto a = quotient(in[0]);
     const auto c = a ? a->whole.constant() : std::nullopt;
     return c && *c > 0 ? Maybe(KnownElement{.whole = a->per, .per = *c}) : std::nullopt;
+  }
+  if (op == Op::Floor || op == Op::Round) {
+    const auto a = quotient(in[0]);
+    return a ? Maybe(settled({.whole = rounded(*a, op == Op::Round)}, to)) : std::nullopt;
   }
   if (op == Op::BitAnd && from == DType::Bool) return KnownElement{.whole = in[0].whole * in[1].whole};
   if (op == Op::BitOr && from == DType::Bool) return KnownElement{.whole = max(in[0].whole, in[1].whole)};

@@ -351,7 +351,8 @@ Value Interpreter::sum(NodeId id) {
 Value Interpreter::compute(NodeId id) {
   const Node& n = g_[id];
   if (n.op == Op::SumReduce && later_[n.in[0].node]) return sum(id);
-  const bool again = n.op == Op::Add || n.op == Op::LessThan || n.op == Op::Equal || n.op == Op::Mod;
+  const bool again = n.op == Op::Add || n.op == Op::LessThan || n.op == Op::Equal || n.op == Op::Mod ||
+                     info(n.op).has(kPiecewiseConstant);
   std::vector<Value> made(n.in.size());
   std::vector<const Value*> in;
   for (std::size_t k = 0; k < n.in.size(); ++k) {

@@ -74,8 +74,8 @@ bool breaks(Op op, std::span<const Sampled> x, double e0, double e1) {
   }
 }
 
-// If x is at a discontinuity (comparison, remainder), gives samples one of the two possible results and returns true.
-// For a sine of an unknown angle, spreads them over its range.
+// If x is at a discontinuity (comparison, whole number, remainder), gives samples one of the two possible results and
+// returns true. For a sine of an unknown angle, spreads them over its range.
 bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bits, Deviations& s) {
   if (n.op == Op::LessThan || n.op == Op::Equal) {
     double e = 0;
@@ -85,6 +85,15 @@ bool jumps(const Node& n, std::span<const Sampled> x, double y, std::uint64_t bi
     }
     if (!(std::fabs(x[0].x - x[1].x) <= kReach * e)) return false;
     s = either(0, 1, y, bits);
+    return true;
+  }
+  if (info(n.op).has(kPiecewiseConstant)) {
+    const double reach = kReach * spread(x[0].s), step = n.op == Op::Round ? 0.5 : 0;
+    if (reach == 0 || !std::isfinite(x[0].x)) return false;
+    const double below = std::floor(x[0].x - reach + step), above = std::floor(x[0].x + reach + step);
+    if (!std::isfinite(above - below)) s = kUnknown;
+    else if (below < above) s = either(below, above, y, bits);
+    else return false;
     return true;
   }
   if (info(n.op).has(kPeriodic)) {

@@ -119,6 +119,12 @@ TEST(Dim, ReshapesCancel) {
   EXPECT_EQ(Dim::index(0, 8) / Dim(4) / Dim(2), Dim(0));
 }
 
+TEST(Dim, WhatRoundsUpHasOneForm) {
+  const Dim s = Dim::symbol("s", 1, 100);
+  EXPECT_EQ(Dim(0) - (Dim(0) - s) / Dim(2), (s + 1) / Dim(2));
+  EXPECT_EQ(Dim(0) - (Dim(0) - s * 2 - 1) / Dim(3), (s * 2 + 3) / Dim(3));
+}
+
 // Threads that construct equal expressions concurrently share them.
 TEST(Dim, ThreadsInternTheSameExpressions) {
   constexpr int kThreads = 4, kExpressions = 400;

@@ -1,6 +1,7 @@
 // The importer itself: sizes, weights, control flow, and what it refuses. Operators are tested elsewhere.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -63,6 +64,32 @@ TEST(ReadOnnx, ShapeArithmeticBecomesPartOfTheShape) {
   EXPECT_EQ(c.shape("y"), (std::vector<std::int64_t>{2, 3, 2}));
   c.set("x", floats({1, 6}, std::vector<float>(6, 1.0f))).run();
   EXPECT_EQ(c.shape("y"), (std::vector<std::int64_t>{1, 3, 2}));
+}
+
+// Sizes that exporters compute in floats: Floor, Ceil and Round of an extent times a factor.
+TEST(ReadOnnx, RoundedQuotientsOfExtentsAreExtents) {
+  for (const std::string how : {"Floor", "Ceil", "Round"}) {
+    const std::string model = ModelWriter()
+                                  .opset(13)
+                                  .input("x", ElementType::Float, {"width"})
+                                  .constant<float>("factor", {0.25f}, {1})
+                                  .constant<float>("one", {1}, {1})
+                                  .node("Shape", {"x"}, {"shape"})
+                                  .node("Cast", {"shape"}, {"number"}, {{"to", 1}})
+                                  .node("Mul", {"number", "factor"}, {"part"})
+                                  .node(how, {"part"}, {"whole"})
+                                  .node("Cast", {"whole"}, {"to"}, {{"to", 7}})
+                                  .node("Expand", {"one", "to"}, {"y"})
+                                  .output("y")
+                                  .bytes();
+    const OnnxProgram m = read(model);
+    const Dim extent = m.outputs[0].shape[0];
+    for (std::int64_t width = 1; width < 40; ++width) {
+      const double part = 0.25 * static_cast<double>(width);
+      const double whole = how == "Floor" ? std::floor(part) : how == "Ceil" ? std::ceil(part) : std::nearbyint(part);
+      EXPECT_EQ(extent.eval({{"width", width}}), static_cast<std::int64_t>(whole)) << how << " of " << part;
+    }
+  }
 }
 
 TEST(ReadOnnx, ExtentsThatHaveToBeEqualAreOneSymbol) {

@@ -94,13 +94,26 @@ LC int lc_min_t(int a, int b) { return a & b; }
 LC int lc_where_t(int c, int a, int b) { return c ? a : b; }
 #define LC_SATURATE(F, T, N, C, LO, HI) \
 LC C lc_##N##_to_##T(F v) { return v != v ? (C)0 : v <= (F)(LO) ? (C)(LO) : v >= (F)(HI) ? (C)(HI) : (C)v; }
-#define LC_INTEGERS(F, N) \
-LC_SATURATE(F, i8, N, signed char, -128, 127) \
-LC_SATURATE(F, i16, N, short, -32768, 32767) \
-LC_SATURATE(F, i32, N, int, -2147483647 - 1, 2147483647) \
+// The same for types whose bounds F has: vectors of fewer instructions. NaN becomes 0 first.
+#define LC_SATURATE_NARROW(F, T, N, C, LO, HI, U, BITS, REAL) \
+LC C lc_##N##_to_##T(F v) { \
+  F t = REAL(BITS(v) & -(U)(v == v)); \
+  t = t > (F)(LO) ? t : (F)(LO); \
+  return (C)(int)(t < (F)(HI) ? t : (F)(HI)); \
+}
+// NaN and numbers above the range become 0 first.
+#define LC_F32_TO_I32 \
+LC int lc_f32_to_i32(float v) { \
+  const float t = lc_float(lc_bits(v) & -(u32)(v < 2147483648.0f)); \
+  return (int)(t > -2147483648.0f ? t : -2147483648.0f) | (int)(-(u32)(v >= 2147483648.0f) & 0x7fffffffu); \
+}
+#define LC_F64_TO_I32 LC_SATURATE_NARROW(double, i32, f64, int, -2147483647 - 1, 2147483647, u64, lc_bits_d, lc_double)
+#define LC_INTEGERS(F, N, U, BITS, REAL) \
+LC_SATURATE_NARROW(F, i8, N, signed char, -128, 127, U, BITS, REAL) \
+LC_SATURATE_NARROW(F, i16, N, short, -32768, 32767, U, BITS, REAL) \
 LC_SATURATE(F, i64, N, long, -9223372036854775807L - 1, 9223372036854775807L) \
-LC_SATURATE(F, u8, N, u8, 0, 255) \
-LC_SATURATE(F, u16, N, u16, 0, 65535) \
+LC_SATURATE_NARROW(F, u8, N, u8, 0, 255, U, BITS, REAL) \
+LC_SATURATE_NARROW(F, u16, N, u16, 0, 65535, U, BITS, REAL) \
 LC_SATURATE(F, u32, N, u32, 0, 4294967295U) \
 LC_SATURATE(F, u64, N, u64, 0, 18446744073709551615UL)
 )";
@@ -316,13 +329,21 @@ LC float lc_div_f(float a, float b) { return a / b; }
 LC float lc_mod_f(float a, float b) { return fmodf(a, b); }
 // fmod() by a power of two from 1 on (exact_divisor()).
 LC float lc_mod_by_f(float a, float b) { return __builtin_copysignf(a - __builtin_truncf(a / b) * b, a); }
+LC float lc_floor_f(float x) { return __builtin_floorf(x); }
+LC float lc_round_f(float x) { return __builtin_rintf(x); }
 LC int lc_less_f(float a, float b) { return a < b; }
 LC int lc_equal_f(float a, float b) { return a == b; }
+// Whether b is known when this is compiled, and one comparison chooses between it and any number.
+#define LC_KNOWN(b) (__builtin_constant_p(b) && (b) == (b))
+// Additions of zeros make +0 of +0 and -0, and nothing else of other numbers. They stay in the registers of floats, also
+// where a loop has no vectors; bits would not.
 LC float lc_max_f(float a, float b) {
-  const u32 x = lc_bits(a), y = lc_bits(b), larger = lc_pick((a > b) | (a != a), x, y);  // b is a NaN, or not less
-  return lc_float(larger & (x | ((u32)(a == b) - 1)));  // of two zeros +0, if one is
+  if (LC_KNOWN(b)) return lc_float(lc_pick(b > a, lc_bits(b), lc_bits(a))) + (b == 0.0f ? b : -0.0f);
+  const float m = a > b ? a : b, other = b > a ? b : a, sum = m + __builtin_copysignf(0.0f, other);
+  return a != a ? a : sum;  // m is b if that is a NaN
 }
 LC float lc_min_f(float a, float b) {
+  if (LC_KNOWN(b) && b != 0.0f) return lc_float(lc_pick(b < a, lc_bits(b), lc_bits(a)));
   const u32 x = lc_bits(a), y = lc_bits(b), less = lc_pick((a < b) | (a != a), x, y);
   return lc_float(less | (x & -(u32)(a == b)));
 }
@@ -366,13 +387,17 @@ LC double lc_mul_d(double a, double b) { return a * b; }
 LC double lc_div_d(double a, double b) { return a / b; }
 LC double lc_mod_d(double a, double b) { return fmod(a, b); }
 LC double lc_mod_by_d(double a, double b) { return __builtin_copysign(a - __builtin_trunc(a / b) * b, a); }
+LC double lc_floor_d(double x) { return __builtin_floor(x); }
+LC double lc_round_d(double x) { return __builtin_rint(x); }
 LC int lc_less_d(double a, double b) { return a < b; }
 LC int lc_equal_d(double a, double b) { return a == b; }
 LC double lc_max_d(double a, double b) {
-  const u64 x = lc_bits_d(a), y = lc_bits_d(b), larger = lc_pick_d((a > b) | (a != a), x, y);
-  return lc_double(larger & (x | ((u64)(a == b) - 1)));
+  if (LC_KNOWN(b)) return lc_double(lc_pick_d(b > a, lc_bits_d(b), lc_bits_d(a))) + (b == 0.0 ? b : -0.0);
+  const double m = a > b ? a : b, other = b > a ? b : a, sum = m + __builtin_copysign(0.0, other);
+  return a != a ? a : sum;
 }
 LC double lc_min_d(double a, double b) {
+  if (LC_KNOWN(b) && b != 0.0) return lc_double(lc_pick_d(b < a, lc_bits_d(b), lc_bits_d(a)));
   const u64 x = lc_bits_d(a), y = lc_bits_d(b), less = lc_pick_d((a < b) | (a != a), x, y);
   return lc_double(less | (x & -(u64)(a == b)));
 }
@@ -545,8 +570,10 @@ LC float lc_odd_f(double v) {  /* rounds to odd, so that rounding again is as go
 }
 LC u16 lc_f64_to_f16(double v) { return lc_f32_to_f16(lc_odd_f(v)); }
 LC u16 lc_f64_to_bf16(double v) { return lc_f32_to_bf16(lc_odd_f(v)); }
-LC_INTEGERS(float, f32)
-LC_INTEGERS(double, f64)
+LC_F32_TO_I32
+LC_F64_TO_I32
+LC_INTEGERS(float, f32, u32, lc_bits, lc_float)
+LC_INTEGERS(double, f64, u64, lc_bits_d, lc_double)
 )";
 
 }  // namespace

@@ -339,6 +339,8 @@ Value apply(Op op, DType result, const Value& a, const Value& b, const Value& c)
       case Op::Mul: return a.type == Type::I1 ? a & b : is_real(a.type) ? a.text->binary("fmul", a, b) : a * b;
       case Op::Div: return is_real(a.type) ? a / b : divide(a, b, false);
       case Op::Mod: return is_real(a.type) ? a.text->binary("frem", a, b) : divide(a, b, true);
+      case Op::Floor: return libm("floor", a);
+      case Op::Round: return libm("rint", a);
       case Op::Pow: return pow(a, b);
       case Op::Maximum:
       case Op::MaxReduce: return extreme(a, b, true);

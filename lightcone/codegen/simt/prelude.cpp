@@ -226,6 +226,8 @@ LC float lc_mul_f(float a, float b) { return a * b; }
 LC float lc_mul_add_f(float a, float b, float c) { return LC_FMA(a, b, c); }
 LC float lc_div_f(float a, float b) { return a / b; }
 LC float lc_mod_f(float a, float b) { return LC_FMOD(a, b); }
+LC float lc_floor_f(float x) { return floor(x); }
+LC float lc_round_f(float x) { return LC_RINT(x); }
 LC int lc_less_f(float a, float b) { return a < b; }
 LC int lc_equal_f(float a, float b) { return a == b; }
 #ifndef LC_HAS_NAN_WINS
@@ -267,7 +269,8 @@ LC float lc_round_bf16(float v) {
 #ifndef LC_HAS_BF16_CONVERSIONS
 LC u16 lc_f32_to_bf16(float v) { return (u16)(lc_bits(lc_round_bf16(v)) >> 16); }
 #endif
-LC_INTEGERS(float, f32)
+LC_F32_TO_I32
+LC_INTEGERS(float, f32, u32, lc_bits, lc_float)
 #ifdef LC_HAS_F64
 LC double lc_exp2_d(double x) { return LC_EXP2_D(x); }
 LC double lc_log2_d(double x) { return LC_LOG2_D(x); }
@@ -281,6 +284,8 @@ LC double lc_mul_d(double a, double b) { return a * b; }
 LC double lc_mul_add_d(double a, double b, double c) { return LC_FMA_D(a, b, c); }
 LC double lc_div_d(double a, double b) { return a / b; }
 LC double lc_mod_d(double a, double b) { return LC_FMOD_D(a, b); }
+LC double lc_floor_d(double x) { return floor(x); }
+LC double lc_round_d(double x) { return rint(x); }
 LC int lc_less_d(double a, double b) { return a < b; }
 LC int lc_equal_d(double a, double b) { return a == b; }
 LC double lc_max_d(double a, double b) {
@@ -302,7 +307,8 @@ LC float lc_odd_f(double v) {  // rounds to odd, so that rounding again is as go
 }
 LC u16 lc_f64_to_f16(double v) { return lc_f32_to_f16(lc_odd_f(v)); }
 LC u16 lc_f64_to_bf16(double v) { return lc_f32_to_bf16(lc_odd_f(v)); }
-LC_INTEGERS(double, f64)
+LC_F64_TO_I32
+LC_INTEGERS(double, f64, u64, lc_bits_d, lc_double)
 #endif
 #ifdef LC_SHUFFLE
 LC_SHUFFLE(f, float, float)

@@ -13,30 +13,13 @@ constexpr double kMostE5M2 = 57344;
 struct IntegerRange {
   std::int64_t least, most;
 };
-IntegerRange range_of(ElementType t) {
-  switch (t) {
+IntegerRange range_of(ElementType packed) {
+  switch (packed) {
     case ElementType::Uint4: return {0, 15};
     case ElementType::Int4: return {-8, 7};
     case ElementType::Uint2: return {0, 3};
-    case ElementType::Int2: return {-2, 1};
-    default: {
-      const DTypeInfo& d = info(*dtype_of(t));
-      return {d.lowest, static_cast<std::int64_t>(d.highest)};
-    }
+    default: return {-2, 1};
   }
-}
-
-// The nearest integer as i32, ties to even, of numbers that are cut to 2^22 first; NaN gives 0. Without a remainder and
-// with numbers for what could be conditions joined by `and` and `or`, so that loops are vectors: the fraction that a
-// cast cuts off is exact.
-Tensor nearest_whole(const Tensor& x) {
-  constexpr double kMost = 1 << 22;
-  const Tensor cut = minimum(maximum(x, full_like(x, -kMost)), full_like(x, kMost));
-  const Tensor whole = prim::cast(cut, DType::I32);
-  const Tensor rest = cut - prim::cast(whole, cut.dtype()), size = abs(rest);
-  const Tensor none = full_like(whole, 0), step = where(rest < 0, full_like(whole, -1), full_like(whole, 1));
-  const Tensor odd = prim::bitwise_and(whole, full_like(whole, 1));
-  return whole + where(size > 0.5, step, none) + where(eq(size, 0.5), odd * step, none);
 }
 
 Tensor at_least_f32(const Tensor& t) { return t.dtype() == DType::F64 ? t : prim::cast(t, DType::F32); }
@@ -114,11 +97,12 @@ Value saturated(Call& c, const Tensor& x, const Tensor& zero, ElementType type) 
     if (type == ElementType::Float8E5M2) y = where(isnan(y), y, clamp(y, -kMostE5M2, kMostE5M2));
     return {y.to(*to)};
   }
-  Tensor y = nearest_whole(at_least_f32(x));
-  if (shifts) y = y + prim::cast(zero, DType::I32);
+  Tensor y = lc::round(at_least_f32(x));
+  if (shifts) y = y + prim::cast(zero, y.dtype());
+  if (!is_packed(type)) return {prim::cast(y, *to)};  // which saturates, and gives 0 for NaN
   const IntegerRange range = range_of(type);
   Value v(prim::cast(minimum(maximum(y, full_like(y, range.least)), full_like(y, range.most)), *to));
-  if (is_packed(type)) v.packed = type;
+  v.packed = type;
   return v;
 }
 Value quantized(Call& c, const Tensor& x, const Tensor& scale, const Tensor& zero, ElementType type) {

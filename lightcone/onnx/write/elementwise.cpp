@@ -244,6 +244,8 @@ constexpr Entry kEntries[] = {
     {"stablehlo.sine", [](Translator& t, const Operation& o) { one_operation(t, o, "Sin"); }},
     {"stablehlo.cosine", [](Translator& t, const Operation& o) { one_operation(t, o, "Cos"); }},
     {"stablehlo.sqrt", [](Translator& t, const Operation& o) { one_operation(t, o, "Sqrt"); }},
+    {"stablehlo.floor", [](Translator& t, const Operation& o) { one_operation(t, o, "Floor"); }},
+    {"stablehlo.round_nearest_even", [](Translator& t, const Operation& o) { one_operation(t, o, "Round"); }},
     {"stablehlo.exponential", [](Translator& t, const Operation& o) { exp(t, o, t.in(o, 0)); }},
     {"lightcone.exp2", exp2},
     {"lightcone.log2", log2},
