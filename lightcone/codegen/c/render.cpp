@@ -105,17 +105,13 @@ std::string CRenderer::guarded_buffer(const Instr& load, const std::string& apar
   return buffer + "_" + std::to_string(n);
 }
 
-Dim CRenderer::valid_here(const Instr& i) const {
-  const Dim valid = here(i.valid);
-  return std::ranges::find(certain_, valid) != certain_.end() ? Dim(1) : valid;
-}
-
 std::string CRenderer::expression(const Instr& i) {
   const std::string buffer = "in" + std::to_string(i.buffer);
   const auto zero = [&] { return std::string("(") + std::string(register_type(i.dtype)) + ")0"; };
   switch (i.code) {
     case Code::Constant: return number(i.value, i.dtype);
-    case Code::Index: return converted(dim(i.offset), DType::I64, i.dtype);
+    case Code::Index:
+      return converted(dim(i.dtype == DType::Bool ? not_certain(i.offset) : i.offset), DType::I64, i.dtype);
     case Code::Load: {
       const Dim valid = valid_here(i);
       if (valid == Dim(0)) return zero();
@@ -333,6 +329,15 @@ void CRenderer::by_whole_vectors(int id, const std::string& to) {
   close();
 }
 
+// Writes the iterations from its current position on, `begin`, to `end`.
+void CRenderer::up_to(int id, std::int64_t begin, std::int64_t end) {
+  if (end - begin > kLanes) return by_whole_vectors(id, dim(end));
+  open("{");
+  line("const long w = " + dim(end - begin) + ";");
+  store_singles(id);
+  close();
+}
+
 std::string CRenderer::from(int id) {
   const Loop& l = loop_at(id);
   return l.tile >= 0 ? loop_at(l.tile).symbol : id == 0 ? "begin" : "0";
@@ -353,69 +358,19 @@ void CRenderer::fill_tiles(int loop) {
   }
 }
 
-// Returns the conditions of loads in an innermost loop that are the same in all of its iterations.
-std::vector<Dim> CRenderer::uniform_conditions(int id) const {
-  constexpr std::size_t kMost = 100;  // instructions of a loop that is written twice
+// Writes the iterations from `begin` to `end` as a loop of which the compiler makes vectors.
+void CRenderer::plain(int id, const std::string& begin, const std::string& end, const Dim& iterations) {
   const Loop& l = loop_at(id);
-  std::vector<Dim> all;
-  if (has_loops(l.body) || l.body.items.size() > kMost) return all;
-  for (const int v : values_in(l.body)) {
-    const Instr& i = instr(v);
-    if (i.code != Code::Load && i.code != Code::GatherLoad) continue;
-    const Dim valid = valid_here(i);
-    if (!valid.is_constant() && !mentions(valid, l.symbol) && std::ranges::find(all, valid) == all.end())
-      all.push_back(valid);
-  }
-  return all;
-}
-
-// Returns the conditions that the loop reads as values, and that hold because those of its loads do.
-std::set<int> CRenderer::known_inside(int id) const {
-  std::vector<Dim> hold;
-  for (const Dim& valid : certain_) {
-    hold.push_back(valid);
-    if (valid.offset() != 0 || valid.terms().size() != 1 || valid.terms()[0].coefficient != 1) continue;
-    for (const Dim::Atom* factor : valid.terms()[0].factors) hold.push_back(Dim::from(factor));
-  }
-  const std::vector<int> inside = values_in(loop_at(id).body);
-  std::set<int> known;
-  for (const int v : inside)
-    for (const int read : {instr(v).a, instr(v).b, instr(v).c})
-      if (read >= 0 && std::ranges::find(inside, read) == inside.end() && instr(read).code == Code::Index &&
-          instr(read).dtype == DType::Bool && std::ranges::find(hold, here(instr(read).offset)) != hold.end())
-        known.insert(read);
-  return known;
-}
-
-// Where all conditions hold that do not change in the loop, as for the pixels of a pool that lie inside of the image,
-// a loop without them runs: its loads are vectors.
-void CRenderer::output_lanes(int id) {
-  const std::vector<Dim> conditions = uniform_conditions(id);
-  if (conditions.empty()) return lanes_of(id);
-  std::string all;
-  for (const Dim& valid : conditions) all += (all.empty() ? "" : " && ") + condition(valid);
-  open("if (" + all + ") {");
-  certain_ = conditions;
-  for (const int v : known_inside(id)) line("const int v" + std::to_string(v) + " = 1;");
-  lanes_of(id);
-  certain_.clear();
-  close("} else {");
-  ++indent_;
-  lanes_of(id);
+  out_ += std::string(dialect_.parallel) + "\n";
+  if (may_be_unrolled_with_guards(iterations)) out_ += std::string(dialect_.rolled) + "\n";
+  open("for (long " + l.symbol + " = " + begin + "; " + l.symbol + " < " + end + "; ++" + l.symbol + ") {");
+  block(l.body, false, "");
+  store();
   close();
 }
 
-// A loop that GCC would unroll whole although some loads are guarded. GCC 12 then makes vectors of the iterations of
-// the loop around it, and reads the wrong elements for guarded loads of neighbours.
-bool CRenderer::is_short_with_guards(const Loop& l) const {
-  constexpr std::int64_t kMost = 16;  // GCC's max-completely-peel-times
-  if (!l.extent.is_constant() || l.extent.offset() > kMost) return false;
-  return std::any_of(k_.instrs.begin(), k_.instrs.end(), [](const Instr& i) {
-    return (i.code == Code::Load || i.code == Code::GatherLoad) && !(i.valid == Dim(1));
-  });
-}
-
-void CRenderer::lanes_of(int id) {
+// Writes the loop's iterations, of which those in `range` are written apart.
+void CRenderer::lanes_of(int id, const std::optional<Range>& range) {
   const Loop& l = loop_at(id);
   const std::string from = this->from(id), to = this->to(id);
   const auto asks = [&](const Item& i) {
@@ -425,16 +380,13 @@ void CRenderer::lanes_of(int id) {
       (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
        coefficient(k_.store_offset, l.symbol) == 1)) {
     line("long " + l.symbol + "_ = " + from + ";");
-    return by_whole_vectors(id, to);
+    if (!range) return by_whole_vectors(id, to);
+    return in_ranges(id, *range, [&](std::int64_t begin, std::int64_t end) { up_to(id, begin, end); });
   }
   if (!has_loops(l.body)) {
-    out_ += std::string(dialect_.parallel) + "\n";
-    if (is_short_with_guards(l)) out_ += std::string(dialect_.rolled) + "\n";
-    open("for (long " + l.symbol + " = " + from + "; " + l.symbol + " < " + to + "; ++" + l.symbol + ") {");
-    block(l.body, false, "");
-    store();
-    close();
-    return;
+    if (!range) return plain(id, from, to, l.extent);
+    return in_ranges(id, *range,
+                     [&](std::int64_t begin, std::int64_t end) { plain(id, dim(begin), dim(end), end - begin); });
   }
   const std::string base = l.symbol + "_", full = std::to_string(kLanes);
   lane_loop_ = id;

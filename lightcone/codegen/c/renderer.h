@@ -1,5 +1,5 @@
-// Renders kernel IR as C: render.cpp writes values, lanes and output loops, render_rows.cpp reductions and pipelined
-// rows.
+// Renders kernel IR as C: render.cpp writes values, lanes and output loops, conditions.cpp the conditions of loads,
+// render_rows.cpp reductions and pipelined rows.
 #pragma once
 
 #include <algorithm>
@@ -49,14 +49,23 @@ class CRenderer {
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
   void output_lanes(int id);
-  bool is_short_with_guards(const Loop& l) const;
-  void lanes_of(int id);
+  void plain(int id, const std::string& begin, const std::string& end, const Dim& iterations);
   void lane_step(const Loop& l, const std::string& width);
   int columns_at_once(int id) const;
-  std::vector<Dim> uniform_conditions(int id) const;
+  std::vector<Dim> comparisons(int id) const;
+  struct Range {  // iterations in which comparisons hold
+    std::int64_t begin, end;
+    std::vector<Dim> hold;
+  };
+  std::optional<Range> inside(int id) const;
+  void lanes_of(int id, const std::optional<Range>& range);
+  bool may_be_unrolled_with_guards(const Dim& iterations) const;
+  void in_ranges(int id, const Range& inside, const std::function<void(std::int64_t begin, std::int64_t end)>& write);
   std::set<int> known_inside(int id) const;
-  Dim valid_here(const Instr& i) const;
+  Dim not_certain(const Dim& condition) const;
+  Dim valid_here(const Instr& i) const { return not_certain(i.valid); }
   void by_whole_vectors(int id, const std::string& to);
+  void up_to(int id, std::int64_t begin, std::int64_t end);
   void store_vector(int id, const std::string& past);
   void store_singles(int id);
   std::string unaligned(int id);
@@ -123,7 +132,7 @@ class CRenderer {
   std::string lane_base_;
   int lanes_ = kLanes;        // iterations of it that are being written: kLanes, or columns_at_once()
   std::set<int> passed_;      // live_between_stages()
-  std::vector<Dim> certain_;  // conditions that hold where code is being written
+  std::vector<Dim> certain_;  // comparisons that hold where code is being written
   SymbolValues fixed_;        // current values of the symbols of unrolled loops
 };
 
