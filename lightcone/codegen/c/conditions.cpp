@@ -17,18 +17,24 @@ std::vector<Dim> factors_of(const Dim& condition) {
 
 bool contains(const std::vector<Dim>& all, const Dim& d) { return std::ranges::find(all, d) != all.end(); }
 
+// The term of an expression that has one besides a constant, if it is a multiple of one symbol or comparison.
+const Dim::Term* only_term(const Dim& d) {
+  return d.terms().size() == 1 && d.terms()[0].factors.size() == 1 ? &d.terms()[0] : nullptr;
+}
+
 // The difference b - a of a comparison a < b as coefficient * symbol + offset.
 struct Linear {
   std::int64_t coefficient, offset;
 };
 std::optional<Linear> compared(const Dim& comparison, const std::string& symbol) {
-  const Dim::Atom* f = comparison.terms().size() == 1 ? comparison.terms()[0].factors[0] : nullptr;
-  if (!f || f->kind != Dim::Kind::Less) return std::nullopt;
-  const Dim gap = f->b - f->a;
-  if (gap.terms().size() != 1 || gap.terms()[0].factors.size() != 1) return std::nullopt;
-  const Dim::Atom* x = gap.terms()[0].factors[0];
-  if (x->kind != Dim::Kind::Symbol || x->name != symbol) return std::nullopt;
-  return Linear{gap.terms()[0].coefficient, gap.offset()};
+  const Dim::Term* c = only_term(comparison);
+  if (!c || c->coefficient != 1 || comparison.offset() != 0) return std::nullopt;
+  const Dim::Atom* less = c->factors[0];
+  if (less->kind != Dim::Kind::Less) return std::nullopt;
+  const Dim gap = less->b - less->a;
+  const Dim::Term* x = only_term(gap);
+  if (!x || x->factors[0]->kind != Dim::Kind::Symbol || x->factors[0]->name != symbol) return std::nullopt;
+  return Linear{x->coefficient, gap.offset()};
 }
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
