@@ -232,6 +232,12 @@ Tensor div(TensorOrNumber a, TensorOrNumber b, RoundingMode rounding_mode) {
     return is_float(x.dtype()) ? trunc(prim::div(x, y)) : prim::div(x, y);
   });
 }
+namespace {
+Tensor cube(Operand t) {
+  LC_RETURN_IF_HALF(t, cube(t));
+  return prim::mul(prim::mul(t, t), t);
+}
+}  // namespace
 Tensor pow(TensorOrNumber a, TensorOrNumber b) {
   const OpScope scope("pow", a.at());
   const Pair p = promoted(a, b, "pow");
@@ -240,6 +246,7 @@ Tensor pow(TensorOrNumber a, TensorOrNumber b) {
   if (!b.is_number()) return prim::pow(p.a, p.b);
   const double n = b.number().value;
   if (n == 2) return prim::mul(t, t);
+  if (n == 3) return cube(t);
   if (n == 0.5) return sqrt(t);
   if (n == -0.5) return rsqrt(t);
   if (n < 0 && !is_float(t.dtype()))

@@ -94,6 +94,7 @@ std::vector<Rule> make_rules() {
       {"x < x", x < x, Pat(0.0)},
       {"x / 1", op(Op::Div, {x, 1.0}), x},
       {"x ^ 1", op(Op::Pow, {x, 1.0}), x},
+      {"x ^ 2", op(Op::Pow, {x, 2.0}), x * x},
       {"x & x", op(Op::BitAnd, {x, x}), x},
       {"x & 0", op(Op::BitAnd, {x, 0.0}), Pat(0.0)},
       {"x | x", op(Op::BitOr, {x, x}), x},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <span>
 
 #include "lightcone/io/printable.h"
 #include "lightcone/onnx/read/extents.h"
@@ -202,6 +204,16 @@ Tensor expand_to(Call& c, const Tensor& t, const Shape& shape) {
   return from == shape && t.shape() == shape ? t : t.reshape(from).expand(shape);
 }
 Tensor tensor_of(Call& c, const std::vector<Dim>& dims, DType dtype) {
+  constexpr std::size_t kShort = 16;  // as graph code
+  if (dims.size() > kShort && std::ranges::all_of(dims, [](const Dim& d) { return d.is_constant(); })) {
+    const auto numbers = std::make_shared<std::vector<std::int64_t>>();
+    for (const Dim& d : dims) numbers->push_back(*d.constant());
+    const auto count = static_cast<std::int64_t>(numbers->size());
+    TensorData data;
+    data.type = ElementType::Int64, data.shape = {count};
+    data.bytes = std::as_bytes(std::span(*numbers)), data.owner = numbers;
+    return prim::cast(c.importer.constant(data, {}).tensor, dtype);
+  }
   c.importer.spend(static_cast<std::int64_t>(dims.size() / 4));
   return value_tensor(c.graph(), dims, {Dim(static_cast<std::int64_t>(dims.size()))}, dtype);
 }
