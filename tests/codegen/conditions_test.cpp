@@ -83,13 +83,34 @@ TEST(Conditions, StridesAndReversedWalksOfPaddedValues) {
   for (const std::int64_t width : {33, 64, 100}) expect_exact(DType::F32, {1, 3, 9, width}, all);
 }
 
+// Pieces of all sizes side by side along each axis, more of them than have loops of their own, and padded ones.
+TEST(Conditions, PiecesOfConcatenations) {
+  std::vector<Make> all;
+  for (const int axis : {0, 1, 2})
+    for (const int pieces : {2, 4, 9, 20})
+      all.push_back([=](const Tensor& x) {
+        std::vector<Tensor> parts;
+        for (int k = 0; k < pieces; ++k) {
+          const Tensor part = x.slice(axis, k % 2, x.extent(axis) - Dim(k % 3 ? 0 : 1)) * (k + 1);
+          parts.push_back(k % 4 == 3 ? maximum(part, full_like(part, k))
+                                           .pad(2 - axis / 2, 1, 2)
+                                           .slice(2 - axis / 2, 1, part.extent(2 - axis / 2) + 1)
+                                     : part);
+        }
+        return concat(parts, axis);
+      });
+  for (const DType t : {DType::F32, DType::F16, DType::I32})
+    for (const std::int64_t width : {5, 40}) expect_exact(t, {3, 4, width}, all);
+}
+
 TEST(Conditions, AreOnlyAtTheBorder) {
   const std::string text = source(padded, {3, 40, 40});
   EXPECT_NE(text.find("for (long i1002 = 1L; i1002 < 41L; ++i1002)"), std::string::npos) << text;
 }
 
-// Over the same results: a padded copy took five times as long as a copy, as a mask was computed for each element.
-TEST(Conditions, PaddedCopiesHaveVectors) {
+// Times of loops of one thread: a padded copy took five times as long as a copy, and a concatenation of four values
+// ten times, as a mask was computed for each element.
+TEST(Conditions, LoopsHaveVectors) {
   constexpr double kMost = 3.5;
   const auto time = [&](const Make& make, const Shape& shape) {
     Graph g;
@@ -105,4 +126,9 @@ TEST(Conditions, PaddedCopiesHaveVectors) {
   };
   const double copied = time([](const Tensor& x) { return relu(x) * 3; }, {16, 58, 58});
   EXPECT_LE(time([](const Tensor& x) { return padded(x) * 3; }, {16, 56, 56}), kMost * copied);
+  const auto pieces = [](int axis) {
+    return [axis](const Tensor& x) { return concat({x, x * 2, x * 3, x * 4}, axis); };
+  };
+  EXPECT_LE(time(pieces(0), {4, 58, 58}), kMost * copied);
+  EXPECT_LE(time(pieces(2), {16, 58, 14}), 2 * kMost * copied);
 }

@@ -369,25 +369,24 @@ void CRenderer::plain(int id, const std::string& begin, const std::string& end, 
   close();
 }
 
-// Writes the loop's iterations, of which those in `range` are written apart.
-void CRenderer::lanes_of(int id, const std::optional<Range>& range) {
+bool CRenderer::writes_whole_vectors(int id) const {
   const Loop& l = loop_at(id);
-  const std::string from = this->from(id), to = this->to(id);
   const auto asks = [&](const Item& i) {
     return is_half(k_.dtype) || (!i.is_loop && (by_vectors(i.id) || is_contiguous_along(i.id, l.symbol)));
   };
-  if (k_.streams || !k_.tiles.empty() ||
-      (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
-       coefficient(k_.store_offset, l.symbol) == 1)) {
+  return k_.streams || !k_.tiles.empty() ||
+         (!has_loops(l.body) && std::any_of(l.body.items.begin(), l.body.items.end(), asks) &&
+          coefficient(k_.store_offset, l.symbol) == 1);
+}
+
+// Writes the iterations from `from` to `to`.
+void CRenderer::lanes_between(int id, const std::string& from, const std::string& to, const Dim& iterations) {
+  const Loop& l = loop_at(id);
+  if (writes_whole_vectors(id)) {
     line("long " + l.symbol + "_ = " + from + ";");
-    if (!range) return by_whole_vectors(id, to);
-    return in_ranges(id, *range, [&](std::int64_t begin, std::int64_t end) { up_to(id, begin, end); });
+    return by_whole_vectors(id, to);
   }
-  if (!has_loops(l.body)) {
-    if (!range) return plain(id, from, to, l.extent);
-    return in_ranges(id, *range,
-                     [&](std::int64_t begin, std::int64_t end) { plain(id, dim(begin), dim(end), end - begin); });
-  }
+  if (!has_loops(l.body)) return plain(id, from, to, iterations);
   const std::string base = l.symbol + "_", full = std::to_string(kLanes);
   lane_loop_ = id;
   lane_base_ = base;
@@ -480,7 +479,7 @@ void CRenderer::loop(int id, bool vector, const std::string& width) {
   const Loop& l = loop_at(id);
   if (l.reduction >= 0) return reduction_loops(id, vector, width);
   if (const std::int64_t count = unrolled(id)) return bodies(id, count, vector, width);
-  if (l.lanes) return output_lanes(id);
+  if (l.lanes) return output_lanes(id, kMostRanges);
   if (id == k_.pipelined) return pipelined_rows(id);
   fill_tiles(id);
   if (innermost_output(id + 1) && unrolled(id + 1)) out_ += std::string(dialect_.parallel) + "\n";

@@ -48,20 +48,23 @@ class CRenderer {
   }
   void fetch_ahead(int loop, const std::string& base);
   void loop(int id, bool vector, const std::string& width);
-  void output_lanes(int id);
+  void output_lanes(int id, int most);
   void plain(int id, const std::string& begin, const std::string& end, const Dim& iterations);
   void lane_step(const Loop& l, const std::string& width);
   int columns_at_once(int id) const;
-  std::vector<Dim> comparisons(int id) const;
-  struct Range {  // iterations in which comparisons hold
+  static constexpr int kMostRanges = 8;
+  struct Range {  // iterations, and comparisons that hold in all or none of them
     std::int64_t begin, end;
-    std::vector<Dim> hold;
+    std::vector<Dim> hold, fail;
   };
-  std::optional<Range> inside(int id) const;
-  void lanes_of(int id, const std::optional<Range>& range);
+  std::vector<Dim> comparisons(int id) const;
+  std::vector<Range> ranges(const Loop& l, const std::vector<Dim>& comparisons, int least) const;
+  void knowing(int id, const Range& r, const std::function<void()>& write);
+  bool by_outer_ranges(int id, int most);
+  void lanes_of(int id, int most);
+  bool writes_whole_vectors(int id) const;
+  void lanes_between(int id, const std::string& from, const std::string& to, const Dim& iterations);
   bool may_be_unrolled_with_guards(const Dim& iterations) const;
-  void in_ranges(int id, const Range& inside, const std::function<void(std::int64_t begin, std::int64_t end)>& write);
-  std::set<int> known_inside(int id) const;
   Dim not_certain(const Dim& condition) const;
   Dim valid_here(const Instr& i) const { return not_certain(i.valid); }
   void by_whole_vectors(int id, const std::string& to);
@@ -130,10 +133,10 @@ class CRenderer {
   std::set<int> rounded_later_;  // values that are rounded only when the result is narrowed
   int lane_loop_ = -1;           // the output loop whose lanes are being written
   std::string lane_base_;
-  int lanes_ = kLanes;        // iterations of it that are being written: kLanes, or columns_at_once()
-  std::set<int> passed_;      // live_between_stages()
-  std::vector<Dim> certain_;  // comparisons that hold where code is being written
-  SymbolValues fixed_;        // current values of the symbols of unrolled loops
+  int lanes_ = kLanes;                  // iterations of it that are being written: kLanes, or columns_at_once()
+  std::set<int> passed_;                // live_between_stages()
+  std::vector<Dim> certain_, refuted_;  // comparisons that hold, and that do not, where code is being written
+  SymbolValues fixed_;                  // current values of the symbols of unrolled loops
 };
 
 }  // namespace lc::codegen
