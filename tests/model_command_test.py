@@ -209,6 +209,13 @@ class Models(Case):
         self.refuses(run("run", two, "-i", "nothing.npy"), "there is no file 'nothing.npy'")
         self.refuses(run("run", SOURCE / "models/story/story.gguf"), "it is GGUF", "lightcone generate")
 
+    def test_sizes_that_depend_on_a_number(self):
+        doubled = self.write("scaled.onnx", model([("x", FLOAT, [1, 1, 1, 2]), ("s", FLOAT, [4])], [("y", FLOAT, [1, 1, 1, "n"])],
+                                                  [node("Resize", ["x", "", "s"], ["y"], mode="nearest")]))
+        out, _ = self.good("run", doubled, "-i", "x=1,2", "-i", "s=1,1,1,2", "-q")
+        self.assertIn("f32 [1, 1, 1, 4]", out)
+        self.assertNotIn("unsupported", json.loads(self.good("inspect", doubled, "-i", "x=1,2", "-i", "s=1,1,1,2", "--json")[0]))
+
     def test_a_module_of_stablehlo_runs(self):
         self.write("m.mlir", b"module { func.func @main(%x: tensor<?xf32>, %y: tensor<f32>) -> tensor<?xf32> { %0 = stablehlo.add %x, %x : tensor<?xf32>\n return %0 : tensor<?xf32> } }")
         out, _ = self.good("run", self.d / "m.mlir", "-i", "1,2,4", "-i", "y=3", "-q")

@@ -58,6 +58,13 @@ TEST(OnnxIndexing, SizesThatDependOnData) {
   const OperandSpec x = f32({2, 2}, {1, 0, 3, 4});
   expect_node({"NonZero", 13}, {x}, {0, 1, 1, 0, 0, 1}, {2, 3});
   expect_node({"NonZero", 13}, {constant(x)}, {0, 1, 1, 0, 0, 1}, {2, 3});
+  OperandSpec triangle = constant(typed(DType::I64, {8, 8}, std::vector<double>(64)));
+  std::vector<double> rows, columns;
+  for (int r = 0; r < 8; ++r)
+    for (int k = 0; k <= r; ++k)
+      triangle.numbers[static_cast<std::size_t>(8 * r + k)] = 1, rows.push_back(r), columns.push_back(k);
+  rows.insert(rows.end(), columns.begin(), columns.end());
+  expect_node({"NonZero", 13}, {triangle}, rows, {2, 36});
   expect_node({"Compress", 11, {{"axis", 1}}}, {x, typed(DType::Bool, {2}, {0, 1})}, {0, 4}, {2, 1});
   expect_node({"Compress", 11}, {x, typed(DType::Bool, {3}, {1, 0, 1})}, {1, 3}, {2});
   const std::vector<Result> r = run_node({"Unique", 11, {{"sorted", 0}}, 4}, {f32({6}, {2, 1, 1, 3, 4, 3})});

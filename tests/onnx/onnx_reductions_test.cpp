@@ -162,4 +162,28 @@ TEST(OnnxTraining, Steps) {
   expect_near("Adam", d[0].numbers, {3.5});  // the first step has the length of the rate
 }
 
+// Known powers are products: std::pow() is called for each number otherwise.
+TEST(OnnxPowers, KnownOnes) {
+  const OperandSpec x = f32({2, 2}, {-1.5, 2, 0, -3});
+  for (const OperandSpec& two : {f32({}, {2}), f32({1, 1, 1}, {2}), typed(DType::I64, {1}, {2})}) {
+    const std::vector<std::int64_t> shape = two.shape.size() == 3 ? std::vector<std::int64_t>{1, 2, 2} : x.shape;
+    expect_node({"Pow", 13}, {x, constant(two)}, {2.25, 4, 0, 9}, shape);
+  }
+  expect_node({"Pow", 13}, {x, constant(f32({1}, {3}))}, {-3.375, 8, 0, -27}, {2, 2});
+  expect_node({"Pow", 13}, {typed(DType::I32, {2}, {-3, 5}), constant(f32({}, {3}))}, {-27, 125}, {2});
+  const std::string file = model_of({"Pow", 13}, {x, constant(f32({1}, {3}))});
+  const OnnxProgram m = read_onnx(std::as_bytes(std::span(file)), {});
+  for (NodeId id = 0; id < m.graph.size(); ++id) EXPECT_NE(m.graph[id].op, Op::Pow);
+}
+
+// A signal without an axis of real and imaginary parts, as onnxruntime reads it.
+TEST(OnnxSignal, StftOfRows) {
+  const std::vector<double> signal{1, 2, 3, 4, 5, 6};
+  const std::vector<Result> rows = run_node({"STFT", 17}, {f32({1, 6}, signal), ints({2}), no_operand(), ints({4})});
+  const std::vector<Result> parts =
+      run_node({"STFT", 17}, {f32({1, 6, 1}, signal), ints({2}), no_operand(), ints({4})});
+  EXPECT_EQ(rows[0].shape, (std::vector<std::int64_t>{1, 2, 3, 2}));
+  expect_near("STFT", rows[0].numbers, parts[0].numbers);
+}
+
 }  // namespace

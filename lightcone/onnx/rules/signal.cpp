@@ -48,7 +48,9 @@ Values dft(Call& c) {
 }
 
 Values stft_(Call& c) {  // [batch, samples, 1 or 2] -> [batch, frames, bins, 2]
-  const Tensor x = c.x(0), window = c.optional(2);
+  const Tensor window = c.optional(2);
+  Tensor x = c.x(0);
+  if (x.rank() == 2) x = x.unsqueeze(2);  // as onnxruntime reads it, beyond the specification
   if (x.rank() != 3) c.refuse(str_cat("needs [batch, samples, 1 or 2], not ", str(x.shape())));
   const std::int64_t step = c.integer(1);
   const std::int64_t length = c.has(3)           ? c.integer(3)

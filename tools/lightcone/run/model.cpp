@@ -10,7 +10,7 @@
 namespace lc::tool {
 bool may_be_sizes(const Array& array) {
   constexpr std::int64_t kMostValues = 64;
-  return !is_float(array.dtype) && array.elements() <= kMostValues;
+  return array.elements() <= kMostValues;
 }
 
 ModelFile::ModelFile(const RunOptions& o) : o_(o) {

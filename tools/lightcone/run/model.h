@@ -16,7 +16,7 @@ namespace lc::tool {
 
 using Port = FileDescription::Port;
 
-// True for few whole numbers: they may be sizes, which a graph has to know.
+// True for few numbers: they may be sizes or scales, which a graph has to know.
 bool may_be_sizes(const Array& array);
 
 class ModelFile {
