@@ -93,7 +93,8 @@ inline std::vector<std::byte> bytes_of(const OperandSpec& o) {
 inline std::vector<Result> run_node(const NodeSpec& n, const std::vector<OperandSpec>& operands) {
   const std::string model = model_of(n, operands);
   const OnnxProgram g = read_onnx(std::as_bytes(std::span(model)), {.most_extent = 64});
-  const Program p = compile(g.graph, generic() | cpu({.threads = 1, .compiler = false}));
+  Program p = compile(g.graph, generic() | cpu({.threads = 1, .compiler = false}));
+  g.load_weights(p);
   Context c(p);
   std::vector<std::vector<std::byte>> kept;
   for (std::size_t k = 0; k < operands.size(); ++k) {
