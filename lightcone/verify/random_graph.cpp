@@ -177,7 +177,7 @@ Tensor Generator::elementwise() {
   const Tensor a = any();
   const bool floating = is_float(a.dtype());
   if (a.dtype() != DType::Bool && chance(4)) return bits_of(a);
-  switch (below(floating ? 20 : 14)) {
+  switch (below(floating ? 21 : 14)) {
     case 0: return prim::add(a, like(a));
     case 1: {
       const auto negated = [](const Tensor& t) { return prim::mul(t, full_like(t, -1)); };
@@ -206,6 +206,7 @@ Tensor Generator::elementwise() {
     case 16: return prim::exp(a);
     case 17: return prim::cos(a);
     case 18: return prim::add(prim::mul(a, like(a)), full_like(a, one_of({0.5, -1.0, 2.0})));
+    case 19: return chance(50) ? prim::floor(a) : prim::round(a);
     default: return prim::mul(a, full_like(a, one_of({0.125, -1.0, 1.0, 0.0})));
   }
 }
