@@ -50,18 +50,6 @@ bool shows_again(const View& v) {
   return shown >= 2 * moved;
 }
 
-// Returns how often slices of each value show its elements, where the elements of windows are read one by one.
-std::vector<double> shown_by_slices(const Graph& g, const std::vector<bool>& live) {
-  const auto size = [](const Shape& s) { return static_cast<double>(product(s).bounds().hi); };
-  const auto is_slice = [](const Move& m) { return m.kind == MoveKind::Slice; };
-  std::vector<double> shown(g.size());
-  for (NodeId id = 0; id < g.size(); ++id)
-    for (const Edge& e : g[id].in)
-      if (live[id] && std::ranges::any_of(e.view.moves(), is_slice))
-        shown[e.node] += size(e.view.shape()) / std::max(1.0, size(e.view.base()));
-  return shown;
-}
-
 // Returns true if everything that reads the value is elementwise in its order and ends in one value, as x * sigmoid(x)
 // does: one loop computes it once.
 bool rejoins(const Graph& g, const std::vector<int>& uses, NodeId id) {
@@ -156,7 +144,6 @@ void Partition::choose_buffers() {
   std::vector<bool> behind(g_.size());  // elementwise after a convolution: free as its epilogue
   std::vector<bool> after(g_.size());   // the same after a matrix product
   const std::vector<int> uses = g_.uses();
-  const std::vector<double> shown = shown_by_slices(g_, live_);
   // Operations that are fused into an elementwise node, and its own; `work`: through conversions, too.
   std::vector<int> cost(g_.size()), work(g_.size());
   // A value that was narrowed is kept as it is, and each reader widens it.
@@ -168,7 +155,7 @@ void Partition::choose_buffers() {
     const Node& n = g_[id];
     for (const Edge& e : n.in) {
       if (cost[e.node] >= kCostly && pads_far(e.view)) keep(e.node);
-      if (work[e.node] >= kCostly && (shown[e.node] > 2 || shows_again(e.view))) keep(e.node);
+      if (work[e.node] >= kCostly && shows_again(e.view)) keep(e.node);
       // padded, repeated or sliced: not in the order in which it is made
       if (behind[e.node] && !(product(e.view.shape()) == product(e.view.base()))) keep(e.node);
       if (after[e.node] && pads(e.view)) keep(e.node);

@@ -335,8 +335,8 @@ LC int lc_less_f(float a, float b) { return a < b; }
 LC int lc_equal_f(float a, float b) { return a == b; }
 // Whether b is known when this is compiled, and one comparison chooses between it and any number.
 #define LC_KNOWN(b) (__builtin_constant_p(b) && (b) == (b))
-// Additions of zeros make +0 of +0 and -0, and nothing else of other numbers. They stay in the registers of floats, also
-// where a loop has no vectors; bits would not.
+// Additions of zeros make +0 of +0 and -0, and leave other numbers as they are. They stay in the registers of floats
+// even where a loop has no vectors; bits would not.
 LC float lc_max_f(float a, float b) {
   if (LC_KNOWN(b)) return lc_float(lc_pick(b > a, lc_bits(b), lc_bits(a))) + (b == 0.0f ? b : -0.0f);
   const float m = a > b ? a : b, other = b > a ? b : a, sum = m + __builtin_copysignf(0.0f, other);
